@@ -91,7 +91,8 @@ class Step(_Step):
         truncated: True when the episode was cut off: by a turn or token limit, or by an infrastructure failure.
         info: None stands for a new empty dict. Keys: ``stop_reason``, why the episode ended; ``invalid``, why the
             action was invalid; ``reward_parts``, named components that sum to the reward; ``revealed``, in the last
-            step only, the secrets of an episode that was not won.
+            step only, the secrets of an episode that was not won; ``outside_limit``, True in the last step if a limit
+            that is not one of the task's rules, such as that of TurnLimit, ended the episode.
     """
 
     __slots__ = ()

@@ -56,6 +56,9 @@ class EnvSpec:
             (player, score) rows; None if no scores are stored.
         description: one line.
         version: raised when scores can no longer be compared with those of before. Evaluations record it.
+        turn_limit: kind of the environment's turn limit (stop reason "max_turns"): "rule", a rule that observations
+            state, or "outside", a limit outside the task. At limits outside the task, a critic estimates the return
+            that was cut off. Limits of wrappers and rollouts are always outside.
     """
 
     id: str
@@ -71,6 +74,7 @@ class EnvSpec:
     stored_scores: str | None = None
     description: str = ""
     version: int = 0
+    turn_limit: Literal["rule", "outside"] = "rule"
 
     def load(self) -> Callable[..., Any]:
         """Import and return the class or factory of the entry point.

@@ -132,6 +132,8 @@ class Trajectory:
         sampling: sampling settings of the policy; empty if it names none.
         tools: schemas of the tools for native calls, at the end of the episode.
         agent: the agent whose observations and actions these are, in a game of several; None elsewhere.
+        outside_limit: whether a limit outside the task ended the episode: of tokens, or of turns that the rules of the
+            environment do not state.
     """
 
     env_id: str | None = None
@@ -151,6 +153,7 @@ class Trajectory:
     sampling: dict[str, Any] = field(default_factory=dict)
     tools: list[Any] = field(default_factory=list)
     agent: str | None = None
+    outside_limit: bool = False
 
     @property
     def solved(self) -> bool:

@@ -17,6 +17,7 @@ def test_gem_check_prints_every_check_of_one_env(capsys):
     assert "passed     seed-determinism" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_gem_check_prints_one_line_per_env_for_several(capsys):
     assert main(["check", "game:GuessTheNumber*", "--seeds", "1", "--episodes", "5"]) == 0
     out, err = capsys.readouterr()
@@ -24,6 +25,7 @@ def test_gem_check_prints_one_line_per_env_for_several(capsys):
     assert err == ""
 
 
+@pytest.mark.slow
 def test_gem_check_prints_the_share_of_distinct_rows_for_several_envs(capsys):
     assert main(["check", "logic:Rules*", "--seeds", "1", "--episodes", "3", "--rows", "7"]) == 0
     assert "7 of 1,000,000 rows, 7 distinct (100.0%)" in capsys.readouterr().out

@@ -228,7 +228,7 @@ class TestLocalModels:
             {"id": GAME, "name": "sampled", "temperature": 1.0, **small},
             {"id": GAME, "name": "greedy", **small},
             {"id": GAME, "name": "one token", "max_new_tokens": 1, **small},
-            {"id": "qa:Facts", "split": "test", "episodes": 8},
+            {"id": "qa:Facts", "episodes": 8},
         ]
         sizes = {"steps": 1, "batch": 16, "minibatch": 8, "imitation_steps": 60, "env_kwargs": {"max_number": 2}}
         with Trainer.start(TrainConfig(env=GAME, out=str(tmp_path), name="sets", eval_env=sets, **sizes)) as trainer:

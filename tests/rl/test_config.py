@@ -31,6 +31,7 @@ def test_every_field_has_a_help_text():
         ("learning_rate", float("inf")),
         ("env_kwargs", {"seed": 3}),
         ("seed", -1),
+        ("lora_rank", 0),
     ],
 )
 def test_a_value_out_of_range_is_refused(field: str, value: object):
@@ -106,6 +107,21 @@ def test_each_loss_has_its_own_default_bounds(given: dict[str, object], bounds: 
         ({"advantage": "branch", "branch_turns": 0}, "branch_turns must be at least 1, got 0"),
         ({"advantage": "branch", "group_size": 4}, "forks its own groups; drop group_size=4"),
         ({"kl_in": "reward", "kl_estimator": "k3"}, "kl_in='reward' needs kl_estimator='k1'"),
+        ({"curriculum_over": "rows"}, "curriculum_over needs curriculum='learnability'"),
+        ({"curriculum_seeds": 5}, "curriculum_seeds needs curriculum='learnability'"),
+        (
+            {"curriculum": "learnability", "curriculum_over": "rows", "curriculum_seeds": 5},
+            "curriculum_seeds=5 needs curriculum_over='seeds', got 'rows'",
+        ),
+        (
+            {"curriculum": "learnability", "env": ["qa:Facts", "math:Arithmetic"], "curriculum_seeds": 5},
+            "curriculum_seeds=5 needs curriculum_over='seeds', got 'levels'",
+        ),
+        ({"clip": 1.0}, "clip=1 bounds nothing from below, because a ratio is at least 0; .* none with clip_high=1"),
+        ({"clip": 3.0, "clip_high": 4.0}, "clip=3 bounds nothing .* none with clip_high=4"),
+        ({"curriculum_minimum": 0.0}, "curriculum_minimum needs curriculum='learnability'"),
+        ({"past_every": 5}, "past_every needs opponents with past"),
+        ({"env": "board:Nim-v0", "self_play": True, "past_kept": 5}, "past_kept needs opponents with past"),
     ],
 )
 def test_options_that_do_not_fit_together_are_refused(given: dict[str, object], message: str):

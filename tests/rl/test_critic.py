@@ -12,13 +12,20 @@ pytest.importorskip("torch")
 
 import torch
 
-from gem.core import StopReason
+from gem.conversation import History
+from gem.core import Env, Step, StopReason
 from gem.errors import InfraError
+from gem.policies import ScriptedPolicy
+from gem.registry import ENV_REGISTRY, EnvSpec
 from gem.rl.advantages import EpisodeRewards, Estimator
 from gem.rl.batch import pack
 from gem.rl.critic import Critic, explained_variance, final_value, prompt_ends
 from gem.rl.tiny import build_model, build_tokenizer
+from gem.rollout import Collector
+from gem.rollout.episode import ActiveEpisode
 from gem.trajectory import Trajectory, Turn
+from gem.vector import make_vec
+from gem.wrappers import TurnLimit
 
 pytestmark = pytest.mark.train
 
@@ -97,6 +104,21 @@ def test_the_gradient_of_a_minibatch_does_not_depend_on_its_parts():
     assert all(torch.allclose(g, gradients[0]) for g in gradients)
 
 
+def test_a_separate_critic_respects_the_micro_batch_and_trains_float32_weights():
+    widths = []
+
+    class Watched(LastToken):
+        def forward(self, input_ids, **more):
+            widths.append(len(input_ids))
+            return super().forward(input_ids, **more)
+
+    critic = Critic(Watched().to(torch.bfloat16), 0, learning_rate=0.03, max_norm=1.0)
+    batch, targets = pack([chain(StopReason.MAX_TURNS)] * 5), [np.array([0.5, 1.0])] * 5
+    assert len(critic.fit(batch, targets, 5, random.Random(0), micro_batch=2)) == 1
+    assert widths == [2, 2, 1]
+    assert {p.dtype for p in critic.network.parameters()} == {torch.float32}
+
+
 def test_a_critic_whose_gradient_is_not_finite_names_its_learning_rate():
     critic = Critic(LastToken(), 0, learning_rate=0.03, max_norm=1.0)
     batch = pack([chain(StopReason.MAX_TURNS)])
@@ -104,19 +126,51 @@ def test_a_critic_whose_gradient_is_not_finite_names_its_learning_rate():
         critic.fit(batch, [np.array([np.nan, 1.0])], 1, random.Random(0))
 
 
-@pytest.mark.parametrize(
-    ("stop_reason", "advantages"),
-    [
-        (StopReason.MAX_TURNS, [0.9 * 0.7 - 0.4, 1.0 - 0.7]),  # the limit is one of the rules: nothing comes after it
-        (StopReason.MAX_TOKENS, [0.9 * 0.7 - 0.4, 1.0 + 0.9 * 0.7 - 0.7]),  # the task would have gone on
-    ],
-    ids=str,
-)
-def test_values_are_bootstrapped_only_at_limits_outside_the_task(stop_reason, advantages):
-    values = [0.4, 0.7]
-    episode = EpisodeRewards([0.0, 1.0], values_K=values, final_value=final_value(chain(stop_reason), values))
-    (found,) = Estimator(name="gae", gamma=0.9, gae_lambda=0.0)([episode])
-    assert found.tolist() == pytest.approx(advantages)
+class TwoStates(Env):
+    """A chain of two states. The first pays nothing, and the second pays 1 in each turn, up to the turn limit."""
+
+    def __init__(self, max_turns: int | None = None) -> None:
+        self.max_turns, self.turn = max_turns, 0
+
+    def reset(self, seed=None):
+        super().reset(seed)
+        self.turn = 0
+        return "first", {}
+
+    def step(self, action):
+        self.turn += 1
+        cut = self.turn == self.max_turns
+        info = {"stop_reason": StopReason.MAX_TURNS} if cut else {}
+        return Step("second", float(self.turn > 1), truncated=cut, info=info)
+
+
+@pytest.fixture(params=["rule", "spec", "wrapper", "history", "tokens"])
+def limited(request, monkeypatch):
+    """An episode of two turns on the chain, and whether its limit is outside the task."""
+    limit = request.param
+    kwargs = {"max_turns": 2} if limit in ("rule", "spec") else {}
+    spec = EnvSpec("test:TwoStates", TwoStates, kwargs, turn_limit="outside" if limit == "spec" else "rule")
+    monkeypatch.setitem(ENV_REGISTRY._specs, spec.id, spec)
+    wrappers = [lambda env: TurnLimit(env, 2)] if limit in ("wrapper", "tokens") else []
+    history = History(max_turns=1) if limit == "history" else History()
+    with make_vec(spec.id, wrappers) as vec_env:
+        (trajectory,) = Collector(vec_env, history=history).collect(ScriptedPolicy(["go"]), episodes=1)
+    if limit == "tokens":
+        trajectory = ActiveEpisode(trajectory, "second", {}).truncate(StopReason.MAX_TOKENS)
+    assert trajectory.truncated and trajectory.rewards_K == [0.0, 1.0]
+    assert trajectory.stop_reason == (StopReason.MAX_TOKENS if limit == "tokens" else StopReason.MAX_TURNS)
+    return trajectory, limit != "rule"
+
+
+def test_values_are_bootstrapped_only_at_limits_outside_the_task(limited):
+    trajectory, outside = limited
+    assert Trajectory.from_json(trajectory.to_json()).outside_limit == outside
+    estimator, values = Estimator(name="gae", gamma=0.5, gae_lambda=0.0), np.zeros(2)
+    for _ in range(50):  # the values that a critic converges to
+        final = final_value(trajectory, values.tolist())
+        episode = EpisodeRewards(trajectory.rewards_K, values_K=values.tolist(), final_value=final)
+        values = values + estimator([episode])[0]
+    assert values == pytest.approx([1.0, 2.0] if outside else [0.5, 1.0]), "without the limit: 1 + .5 + .25 + …"
 
 
 def test_explained_variance():

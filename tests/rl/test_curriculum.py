@@ -9,6 +9,7 @@ import pytest
 from gem.errors import BadValue
 from gem.rl.config import TrainConfig
 from gem.rl.curriculum import ItemSampler, Learnability
+from gem.rl.evaluation import curriculum_items, plan_evaluation
 
 EASY, SUMS = "game:GuessTheNumber-v0-easy", "math:Arithmetic"
 
@@ -73,6 +74,13 @@ def test_members_of_a_group_have_one_seed_also_after_a_restart_and_other_outcome
 def test_settings_without_a_meaning_are_refused(given: dict[str, object], message: str):
     with pytest.raises(BadValue, match=message):
         TrainConfig(**given)
+
+
+def test_a_pool_of_seeds_is_refused_where_the_items_are_rows():
+    config = TrainConfig(env="qa:Facts", curriculum="learnability", curriculum_seeds=5)
+    rows = plan_evaluation(config).training[0]
+    with pytest.raises(BadValue, match="curriculum_seeds=5 needs curriculum_over='seeds', got 'rows'"):
+        curriculum_items(config, config.envs[0], rows)
 
 
 TINY = {"steps": 3, "batch": 8, "minibatch": 8, "imitation_steps": 2, "eval_episodes": 4, "checkpoint_every": 1}

@@ -77,6 +77,13 @@ def test_the_split_of_training_is_refused(two_splits):
         plan_evaluation(TrainConfig(env=two_splits, eval_split="train"))
 
 
+@pytest.mark.parametrize("trained", ["qa:Facts", "game:Wordle-v0"])
+def test_a_split_of_a_single_file_is_refused_because_it_would_ask_the_rows_of_training(trained):
+    config = TrainConfig(env=trained, eval_env=[{"id": "qa:Facts", "split": "test"}])
+    with pytest.raises(BadValue, match=r"eval_split='test': qa:Facts has no splits"):
+        plan_evaluation(config)
+
+
 def test_an_environment_without_a_data_set_has_no_split():
     with pytest.raises(TypeError, match="split"):
         plan_evaluation(TrainConfig(env="game:Wordle-v0", eval_split="test"))
@@ -126,7 +133,8 @@ def test_numbers_without_some_of_them():
 
 @pytest.mark.parametrize("split", [None, "test"])
 def test_each_row_of_training_is_asked_by_one_group_per_epoch(two_splits, split):
-    config = TrainConfig(env=two_splits, eval_split=split, eval_share=0.2, group_size=2)
+    share = {"eval_share": 0.2} if split is None else {}
+    config = TrainConfig(env=two_splits, eval_split=split, group_size=2, **share)
     plan = plan_evaluation(config)
     numbers = plan.training[0].numbers
     wrappers, seed_of = group_order(config, config.envs[0], plan.training[0])
@@ -137,6 +145,12 @@ def test_each_row_of_training_is_asked_by_one_group_per_epoch(two_splits, split)
     assert len(numbers) == (5 if split is None else 6)
     assert all(sorted(epoch) == sorted(numbers) for epoch in epochs)
     assert len(set(map(tuple, epochs))) > 1
+
+
+def test_a_share_of_no_data_set_is_refused(two_splits):
+    for given in ({"env": "logic:Rules"}, {"env": two_splits, "eval_split": "test"}):
+        with pytest.raises(BadValue, match=r"eval_share=0.2 has no effect: no rows are held back from training"):
+            plan_evaluation(TrainConfig(eval_share=0.2, **given))
 
 
 def test_groups_on_a_stream_are_refused():

@@ -57,6 +57,8 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen3": ("Qwen3Config", {"head_dim": 16, "tie_word_embeddings": True}),
     "gemma3": ("Gemma3TextConfig", {"head_dim": 16, "sliding_window": 8, "num_hidden_layers": 3}),
     "gpt2": ("GPT2Config", {"n_positions": 256, "n_embd": 32, "n_layer": 2, "n_head": 2}),
+    "opt": ("OPTConfig", {"ffn_dim": 64, "word_embed_proj_dim": 32}),
+    "llama4": ("Llama4TextConfig", {"head_dim": 16, "intermediate_size_mlp": 64, "num_local_experts": 2}),
 }
 TINY = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
 TINY |= {"num_key_value_heads": 1, "max_position_embeddings": 256}
@@ -154,6 +156,39 @@ def test_a_lora_run_trains_only_the_adapter_and_resumes_bit_identically(name, fo
         assert torch.allclose(merged(input_ids=ids).logits, expected.float(), atol=2e-2 if name == "qwen3" else 1e-4)
     with pytest.raises(BadValue, match="holds only a LoRA adapter"):
         load_pretrained(newest)
+
+
+@pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings=True`", "ignore:Setting `save_embedding_layers`")
+def test_the_merged_model_keeps_an_adapter_on_the_output_layer_that_is_tied_to_the_input(folders, tmp_path):
+    pytest.importorskip("peft")
+    with Trainer.start(config(tmp_path, folders["qwen3"], lora_rank=4, lora_modules="q_proj, lm_head")) as trainer:
+        trainer.run()
+    ids = torch.tensor([[5, 6, 7, 8]])
+    merged, _ = load_pretrained(max((trainer.folder.path / "checkpoints").iterdir()) / "merged")
+    with torch.no_grad():
+        logits, expected = merged(input_ids=ids).logits, trainer.policy.model(input_ids=ids).logits
+    assert torch.allclose(logits, expected, atol=1e-4)
+
+
+def test_a_model_that_cannot_be_sampled_or_scored_is_refused(folders, tmp_path):
+    tokens = {"vocab_size": 50, "eos_token_id": 1, "pad_token_id": 0, "bos_token_id": None}
+    small = {"hidden_size": 32, "num_hidden_layers": 1, "state_size": 4}
+    for kind, options, says in (
+        (
+            "MambaConfig",
+            small | {"vocab_size": 300},
+            "cannot sample from MambaForCausalLM, which keeps no keys and values",
+        ),
+        ("LlamaConfig", TINY | tokens, r"the tokenizer has the token \d+, and the model embeds only 50"),
+    ):
+        folder = tmp_path / kind
+        getattr(transformers, kind)(**options).save_pretrained(folder)
+        transformers.AutoTokenizer.from_pretrained(folders["llama"]).save_pretrained(folder)
+        with (
+            Trainer.start(config(tmp_path, str(folder), name=f"run-{kind}")) as trainer,
+            pytest.raises(BadValue, match=says),
+        ):
+            trainer.run()
 
 
 def test_lora_on_layers_that_do_not_exist_is_refused(folders, tmp_path):

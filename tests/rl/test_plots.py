@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from gem.errors import BadValue
-from gem.rl.plots import RecordedRun, by_configuration, draw_curves, find_runs
+from gem.rl.plots import RecordedRun, _smoothed, by_configuration, draw_curves, find_runs
 
 EASY = "game:GuessTheNumber-v0-easy"
 
@@ -74,11 +74,20 @@ def test_an_environment_that_is_not_installed_has_no_optimum(tmp_path: Path):
 
 
 def test_a_mixture_is_named_by_its_environments_and_has_no_optimum(tmp_path: Path):
-    mixture = [{"id": EASY, "weight": 2.0}, {"id": "math:Arithmetic", "weight": 1.0}]
+    mixture = [{"id": EASY, "name": None}, {"id": EASY, "name": "shorter"}, {"id": "math:Arithmetic"}]
     run = RecordedRun.read(write_run(tmp_path / "mixture", [row(1, 0.0)], env=mixture))
-    assert run.title == f"{EASY}, math:Arithmetic" and run.optimum is None
+    assert run.title == f"{EASY}, shorter, math:Arithmetic" and run.optimum is None
     one = RecordedRun.read(write_run(tmp_path / "one", [row(1, 0.0)], env=[{"id": EASY, "kwargs": {"max_turns": 3}}]))
     assert one.optimum is not None and one.optimum.success < 1.0
+
+
+def test_nested_metrics_are_drawn_by_their_path(runs: Path, tmp_path: Path):
+    path = write_run(tmp_path / "nested", [row(i, 0.1, time={"seconds": 2.0 * i}, levels={EASY: 0.5}) for i in (1, 2)])
+    found = [RecordedRun.read(path)]
+    assert _smoothed(found[0].rows, "time/seconds") == {1: (16, 2.0), 2: (32, 3.0)}
+    assert drawn(tmp_path / "a.png", found, "time/seconds", f"levels/{EASY}").startswith(b"\x89PNG")
+    with pytest.raises(BadValue, match="no run has the metric 'time'"):
+        draw_curves(tmp_path / "b.png", found, ["time"])
 
 
 def test_a_metric_that_no_run_has_is_refused(runs: Path, tmp_path: Path):

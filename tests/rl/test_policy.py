@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -322,12 +323,15 @@ def test_an_episode_past_the_context_limit_is_truncated(model, tokenizer):
     assert max(len(turn.prompt_ids) for t in trajectories for turn in t.turns) <= player.max_prompt_tokens
 
 
-def test_a_first_prompt_past_the_context_limit_is_refused(model, tokenizer):
-    player = policy(model, tokenizer, max_new_tokens=250)
-    with pytest.raises(
-        BadValue, match=r"a prompt of \d+ tokens and a reply of 250 do not fit the model's context of 256"
-    ):
-        play(player, episodes=1)
+def test_an_episode_whose_first_prompt_is_past_the_context_limit_is_truncated_and_the_others_go_on(model, tokenizer):
+    player = policy(model, tokenizer)
+    short, long = requests(player, 2)
+    too_long = Reply("", finish="context_overflow")
+    long = replace(long, prompt_ids=list(long.prompt_ids) * 100)
+    (expected,) = player.act([short])
+    assert player.act([long, short, long]) == [too_long, expected, too_long]
+    (trajectory,) = play(policy(model, tokenizer, max_new_tokens=250), episodes=1)
+    assert (trajectory.stop_reason, trajectory.truncated, trajectory.turns[0].sampled_ids) == ("max_tokens", True, [])
 
 
 def test_no_requests_give_no_replies(model, tokenizer):

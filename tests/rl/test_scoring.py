@@ -12,6 +12,8 @@ pytest.importorskip("transformers")
 import torch
 import transformers
 
+from gem.errors import BadValue
+from gem.rl import scoring
 from gem.rl.scoring import enable_checkpointing, score_tokens
 
 pytestmark = pytest.mark.train
@@ -85,3 +87,10 @@ def test_gradient_checkpointing_changes_neither_scores_nor_gradient():
 def test_sequences_without_a_scored_token_have_scores_of_zero():
     model, (ids, attend, mask) = gemma(), batch()
     assert not score_tokens(model, ids, attend, torch.zeros_like(mask), 1.0).logp_BT.any()
+
+
+def test_a_model_whose_output_layer_cannot_be_computed_by_itself_is_refused(monkeypatch):
+    model, other = gemma(), gemma()
+    monkeypatch.setattr(scoring, "body", lambda _: other.model)  # not what the model calls
+    with pytest.raises(BadValue, match="cannot train Gemma2ForCausalLM: its output layer"):
+        score_tokens(model, *batch(), 1.0)

@@ -14,12 +14,12 @@ import pytest
 pytest.importorskip("torch")
 
 import gem
-from gem.core import Env
+from gem.core import Env, Step
 from gem.errors import BadValue, InfraError, UnknownArgument, UnknownEnv
 from gem.rl import run_folder
 from gem.rl.config import TrainConfig
 from gem.rl.learner import rate_factor
-from gem.rl.loading import load_pretrained
+from gem.rl.loading import load_pretrained, save_pretrained
 from gem.rl.run_folder import RunFolder
 from gem.rl.tiny import build_model, build_tokenizer
 from gem.rl.trainer import Trainer
@@ -119,8 +119,11 @@ def test_a_run_stopped_during_the_warm_up_restarts_with_the_same_result(finished
     assert timeless(trainer.folder.path) == timeless(finished)
 
 
+TOOL = {"env": "tool:Lookup", "wrappers": "lookup_tool"}
+
+
 @pytest.mark.parametrize(
-    "more", [{"wrappers": "concat"}, {"wrappers": "concat_chat", "slots": 5}, {"slots": 40}], ids=str
+    "more", [{"wrappers": "concat"}, {"wrappers": "concat_chat", "slots": 5}, {"slots": 40}, TOOL], ids=str
 )
 def test_a_run_with_wrappers_or_other_slots_resumes_bit_identically(more: dict[str, object], tmp_path: Path):
     whole = Trainer.start(TrainConfig(out=str(tmp_path), name="whole", **SMALL, **more))
@@ -294,6 +297,17 @@ def test_a_batch_of_failed_episodes_is_an_error(tmp_path: Path, monkeypatch):
     assert trainer.update == 0 and timeless(trainer.folder.path) == []
 
 
+@pytest.mark.parametrize("call", ["copy.deepcopy", "gem.rl.policy.CausalLMPolicy.score"])
+def test_memory_that_is_exhausted_before_the_first_update_is_one_line(call, tmp_path: Path, monkeypatch):
+    def allocate(*args, **more):
+        raise MemoryError
+
+    trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="large", **SMALL))
+    monkeypatch.setattr(call, allocate)
+    with trainer, pytest.raises(InfraError, match=r"out of memory; .* a smaller model"):
+        trainer.run()
+
+
 def test_bad_input_is_refused_before_anything_is_written(tmp_path: Path):
     out = tmp_path / "runs"
     with pytest.raises(UnknownEnv, match="did you mean 'game:GuessTheNumber-v0-easy'"):
@@ -322,6 +336,15 @@ def test_a_folder_without_weights_gives_a_model_initialized_from_the_seed(finish
             (tmp_path / file.name).write_bytes(file.read_bytes())
     weights = [load_pretrained(tmp_path, seed=seed)[0].get_input_embeddings().weight for seed in (1, 1, 2)]
     assert weights[0].equal(weights[1]) and not weights[0].equal(weights[2])
+
+
+def test_weights_that_are_not_finite_are_refused_before_the_first_step(finished: Path, tmp_path: Path):
+    model, tokenizer = load_pretrained(run_folder.newest_checkpoint(finished / "checkpoints"))
+    model.get_input_embeddings().weight.data[3, 0] = float("nan")
+    save_pretrained(model, tokenizer, tmp_path / "broken")
+    with pytest.raises(BadValue, match=r"broken'.*model.embed_tokens.weight holds values that are not finite"):
+        Trainer.start(TrainConfig(model=str(tmp_path / "broken"), out=str(tmp_path / "runs")))
+    assert not (tmp_path / "runs").exists()
 
 
 def test_an_environment_without_state_is_refused_before_anything_is_written(tmp_path: Path):
@@ -353,6 +376,55 @@ def test_episodes_past_the_context_limit_are_counted(tmp_path: Path):
     assert timeless(trainer.folder.path)[0]["overflowed"] > 0.0
     kept = list(read_jsonl(trainer.folder.path / "trajectories.jsonl"))
     assert {(t.stop_reason, t.truncated, t.terminated) for t in kept} == {("max_tokens", True, False)}
+
+
+class Repetitive(Env):
+    """The first prompt repeats a sentence either ``least`` or 200 times, which is too long for a small model."""
+
+    def __init__(self, least: int = 1):
+        self.least = least
+
+    def reset(self, seed=None):
+        super().reset(seed)
+        return "Say something. " * self.rng.choice([self.least, 200]), {}
+
+    def step(self, action):
+        return Step("", (len(action) % 7) / 20, terminated=True)
+
+    def get_state(self):
+        return {}
+
+    def set_state(self, state):
+        pass
+
+
+@pytest.fixture
+def repetitive(tmp_path: Path):
+    gem.register("test:Repetitive", Repetitive)
+    tokenizer = build_tokenizer(["Say something."] * 20, vocabulary=300)
+    build_model(tokenizer, seed=0, hidden=32, context=256).config.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    own = {"env": "test:Repetitive", "model": str(tmp_path / "model"), "max_new_tokens": 6, "imitation_steps": 0}
+    yield SMALL | own | {"steps": 1, "out": str(tmp_path), "name": "run"}
+    del gem.ENV_REGISTRY["test:Repetitive"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"advantage": "gae"}, {"advantage": "grpo", "group_size": 4}, {"advantage": "branch", "branch_width": 2}],
+    ids=str,
+)
+def test_an_episode_whose_first_prompt_is_too_long_is_counted_and_not_trained_on(options, repetitive):
+    with Trainer.start(TrainConfig(**repetitive | options)) as trainer:
+        trainer.run()
+    (row,) = timeless(trainer.folder.path)
+    assert 0.0 < row["overflowed"] < 1.0 and row["failed"] == 0 and row["grad_norm"] > 0.0
+
+
+def test_a_batch_in_which_no_first_prompt_fits_stops_the_run(repetitive):
+    config = TrainConfig(**repetitive | {"env_kwargs": {"least": 200}})
+    with Trainer.start(config) as trainer, pytest.raises(BadValue, match=r"no first prompt fits .* has \d+ tokens"):
+        trainer.run()
 
 
 def test_an_existing_name_is_not_overwritten(finished: Path):

@@ -485,6 +485,7 @@ class TestAllFormats:
         with pytest.raises(BadValue, match="did you mean 'hermes'"):
             get_format("hermés")
 
+    @pytest.mark.slow
     def test_hostile_text_of_200_000_characters_is_parsed(self):
         # Anything that takes quadratic time takes hours here.
         code = "import test_formats as t\nfor name in t.FORMATS:\n for piece in t.PIECES:\n"

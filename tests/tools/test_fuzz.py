@@ -15,6 +15,7 @@ from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.base_tool import BaseTool, Function
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
+pytestmark = pytest.mark.slow
 COUNT = 10_000
 FORMATS = ("tags", "hermes", "openai", "react")
 REFUSED = {ToolErrorType.MALFORMED, ToolErrorType.EMPTY, ToolErrorType.UNKNOWN_TOOL, ToolErrorType.BAD_ARGUMENTS}

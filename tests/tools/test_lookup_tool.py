@@ -6,8 +6,10 @@ import pytest
 
 import gem
 from gem.errors import BadValue
+from gem.tools.function_tool import FunctionTool
 from gem.tools.lookup_tool import LookupTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
+from gem.vector import make_vec
 
 
 def wrapped(drawers=1, **options):
@@ -22,6 +24,17 @@ def test_the_tool_shows_the_digit_and_the_answer_pays():
         copy = env.spawn(same_state=True)
         for each in (env, copy):
             assert each.step(rf"\boxed{{{drawer}:{int(shown)}}}").reward == 1.0
+
+
+def wait() -> str:
+    """Wait for something."""
+    return "done"
+
+
+@pytest.mark.parametrize(("tools", "inline"), [([], True), ([FunctionTool(wait)], False)], ids=["lookup", "both"])
+def test_a_tool_that_only_computes_needs_no_threads(tools, inline):
+    with make_vec("tool:Lookup", [lambda env: ToolEnvWrapper(env, [LookupTool, *tools])], async_mode=True) as vec_env:
+        assert vec_env.is_inline is inline
 
 
 def test_an_unknown_drawer_is_an_error_that_the_agent_sees():

@@ -210,6 +210,7 @@ class TestBudget:
         env.step("a")
         step = env.step("<python>1</python>")
         assert (step.truncated, step.info["stop_reason"]) == (True, StopReason.MAX_TURNS)
+        assert "outside_limit" not in step.info, "the builder of the environment states it"
         env.reset()
         env.step("<python>1</python>")
         assert env.step("a").truncated

@@ -21,6 +21,7 @@ def test_an_episode_is_truncated_at_the_limit_and_counted_again_after_a_reset():
         assert not env.step(WRONG).truncated
         step = env.step(WRONG)
         assert (step.terminated, step.truncated, step.info["stop_reason"]) == (False, True, StopReason.MAX_TURNS)
+        assert step.info["outside_limit"], "the rules state 10 turns"
 
 
 def test_an_episode_that_ends_in_the_last_step_ends_by_itself():

@@ -2,7 +2,8 @@
 
 Runs every check on every environment that matches. A failed check is shown with the shortest Python program that
 reproduces it; a check that cannot be decided is "unchecked", with the reason. For one environment all checks are
-listed, for several one line each and the failed checks. Exits with 1 if a check failed, otherwise with 0.
+listed, for several one line each, with the failed checks, or the reason if most could not be decided. Exits with 1 if a
+check failed, otherwise with 0.
 
 For an environment over a dataset, a sample of rows is also answered, once with the gold answer, which must score 1.0,
 and once with a wrong answer, which must score 0.0. Rows whose gold answer can never be right are named one by one, and

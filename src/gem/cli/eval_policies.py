@@ -17,7 +17,6 @@ from gem.rl.evaluation import evaluation_tasks
 from gem.rl.run_folder import RunFolder, newest_checkpoint, outcome_of
 
 CONCURRENCY, TIMEOUT_S = 128, 600.0
-LOCAL_TOKENS = 256  # per reply of a model in a folder
 SAMPLING = ("temperature", "max_tokens", "top_p", "reasoning_effort")
 # The flags of each kind of policy, besides those of every evaluation.
 FLAGS: dict[str, tuple[str, ...]] = {
@@ -96,7 +95,9 @@ def open_policy(settings: Mapping[str, Any], stack: ExitStack) -> tuple[Policy |
     if kind == "an endpoint":
         return _endpoint_policy(settings, stack), []
     library = require("gem.rl.build", extra="train")  # imports PyTorch, which takes seconds
-    return _checkpoint_policy(settings, library) if kind == "--checkpoint" else (_folder_policy(settings, library), [])
+    if kind == "--checkpoint":
+        return _checkpoint_policy(settings, library)
+    return _local_policy(settings["model"], settings, library), []
 
 
 def environments_of(run: str) -> list[EvalEnv]:
@@ -152,22 +153,15 @@ def _endpoint_policy(settings: Mapping[str, Any], stack: ExitStack) -> Policy:
     return EndpointPolicy(endpoint, system=settings.get("system"), seed=settings.get("seed"), **sampling)
 
 
-def _folder_policy(settings: Mapping[str, Any], library: Any) -> Policy:
-    device = library.find_device(settings.get("device", "cpu"))
-    model, tokenizer = library.load_pretrained(settings["model"])
-    policy: Policy = library.CausalLMPolicy(model.to(device), tokenizer, **_sampling(settings, LOCAL_TOKENS))
+def _local_policy(folder: str, settings: Mapping[str, Any], library: Any) -> Policy:
+    options = {name: settings[name] for name in ("temperature", "top_p", "seed", "device") if name in settings}
+    policy: Policy = library.load_policy(folder, max_new_tokens=settings.get("max_tokens"), **options)
     return policy
 
 
 def _checkpoint_policy(settings: Mapping[str, Any], library: Any) -> tuple[Policy, list[TaskSet]]:
-    run, config = RunFolder.open(settings["checkpoint"])
-    source = newest_checkpoint(run.checkpoints)
-    device = library.find_device(settings.get("device", "cpu"))
-    loaded, _ = library.load_checkpoint(source, config)
-    sampling = _sampling(settings, loaded.max_new_tokens)
-    policy = library.CausalLMPolicy(
-        loaded.model.to(device), loaded.tokenizer, max_context=loaded.max_context, bf16=loaded.bf16, **sampling
-    )
+    _, config = RunFolder.open(settings["checkpoint"])
+    policy: Any = _local_policy(settings["checkpoint"], settings, library)
     if "seeds" not in settings:
         return policy, []
     own_tokens = "max_tokens" not in settings
@@ -181,12 +175,3 @@ def _checkpoint_policy(settings: Mapping[str, Any], library: Any) -> tuple[Polic
         for env, tasks in zip(config.eval_sets, evaluation_tasks(config, policy.tokenizer), strict=True)
     ]
     return policy, sets
-
-
-def _sampling(settings: Mapping[str, Any], max_tokens: int) -> dict[str, Any]:
-    return {
-        "temperature": settings.get("temperature", 0.0),
-        "top_p": settings.get("top_p", 1.0),
-        "max_new_tokens": settings.get("max_tokens", max_tokens),
-        "seed": settings.get("seed", 0),
-    }

@@ -33,7 +33,8 @@ class Config:
         None, help=f"file to write ({', '.join(_FORMATS)}); default: curve.png in the folder of a single run", short="o"
     )
     metrics: tuple[str, ...] = flag(
-        CURVES, help="numbers in metrics.jsonl to draw; docs/reference/metrics.md explains them"
+        CURVES,
+        help="numbers in metrics.jsonl to draw, e.g. entropy or time/seconds; docs/reference/metrics.md explains them",
     )
     list: bool = flag(False, help="list the runs with the success rates of start, last batch and evaluations")
     json: bool = flag(False, help="with --list: print a JSON array")

@@ -7,8 +7,9 @@ teaches the output format; RL does the rest. Files go to runs/<name>/: config.js
 evaluations.jsonl, curve.png, checkpoints/.
 
 Ctrl-C finishes the current update and saves a checkpoint; a second Ctrl-C stops immediately. --resume continues a run
-bit-identically. With --steps, it lengthens a run, even a finished one; the learning rate then decays over the new
-number of updates. --until stops a run early.
+from its newest checkpoint, bit-identically unless environments or tools run on threads or in processes (--backend sync
+runs them one after another). With --steps, it lengthens a run, even a finished one; the learning rate then decays over
+the new number of updates. --until stops a run early.
 
   gem train
   gem train --env game:GuessTheNumber-v0-hard --steps 1000

@@ -108,6 +108,7 @@ SPECS: list[EnvSpec] = [
             baseline=None,
             lowest=0.0,
             runs="thread",
+            turn_limit="outside",  # the published prompts do not state it
         )
         for bench, source, domains in (
             ("taubench", "TAU-bench", ("retail", "airline")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from gem.rl.config import TrainConfig
 from gem.rl.environments import tool_wrappers
 from gem.rl.loading import find_device, load_images, load_pretrained
 from gem.rl.lora import ALL_LINEAR, add_lora, load_lora
+from gem.rl.memory import building_advice, explained_memory_errors
 from gem.rl.policy import CausalLMPolicy
+from gem.rl.run_folder import RunFolder, newest_checkpoint
 from gem.rl.scoring import enable_checkpointing
 from gem.rl.tiny import Corpus, build_model, build_tokenizer, collect_corpus, collect_oracle_actions
 
@@ -59,6 +62,47 @@ def load_checkpoint(source: Path, config: TrainConfig) -> tuple[CausalLMPolicy, 
     return _policy(config, model, tokenizer, state["max_new_tokens"], config.model and source), state
 
 
+def load_policy(
+    folder: str | os.PathLike[str],
+    *,
+    temperature: float = 0.0,
+    top_p: float = 1.0,
+    max_new_tokens: int | None = None,
+    seed: int = 0,
+    device: str = "cpu",
+) -> CausalLMPolicy:
+    """Load a model to play with: that in a folder, or the newest checkpoint of a training run.
+
+    Args:
+        folder: of the model, or of the run.
+        temperature, top_p, seed: see CausalLMPolicy.
+        max_new_tokens: maximum tokens per reply; None for those of the run, or 256.
+        device: a torch device, or "auto".
+
+    Raises:
+        BadValue: the model or the run cannot be loaded, or a value is out of range.
+        MissingDependency: when the extra [train] is not installed.
+    """
+    run, device = RunFolder(Path(folder)), find_device(device)
+    context: dict[str, Any] = {}
+    if run.metrics.exists():
+        loaded, _ = load_checkpoint(newest_checkpoint(run.checkpoints), RunFolder.open(folder)[1])
+        model, tokenizer, reply_tokens = loaded.model, loaded.tokenizer, loaded.max_new_tokens
+        context = {"max_context": loaded.max_context, "bf16": loaded.bf16}
+    else:
+        model, tokenizer = load_pretrained(folder)
+        reply_tokens = REPLY_TOKENS
+    return CausalLMPolicy(
+        model.to(device),
+        tokenizer,
+        temperature=temperature,
+        top_p=top_p,
+        max_new_tokens=reply_tokens if max_new_tokens is None else max_new_tokens,
+        seed=seed,
+        **context,
+    )
+
+
 def _load(config: TrainConfig, name: str) -> tuple[Any, Any]:
     # Weights that are trained are float32 in any case: bfloat16 would round small updates to nothing.
     frozen = config.lora_rank is not None and config.dtype == "bf16"
@@ -74,8 +118,10 @@ def _policy(
 ) -> CausalLMPolicy:
     if config.gradient_checkpointing:
         enable_checkpointing(model)
+    with explained_memory_errors(building_advice(config)):
+        model = model.to(find_device(config.device))
     return CausalLMPolicy(
-        model.to(find_device(config.device)),
+        model,
         tokenizer,
         temperature=config.temperature,
         max_new_tokens=max_new_tokens,

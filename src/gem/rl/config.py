@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ _CLIP: dict[str, tuple[float | None, float | None]] = {
 _EXAMINERS = "random", "best"  # opponents of the evaluations of self-play
 LATEST, PAST = "latest", "past"  # opponents of self-play besides the players of a game
 _BRANCH = ("branch_width", "branch_turns", "branch_every", "branch_train")
+_CURRICULUM = ("curriculum_over", "curriculum_seeds", "curriculum_minimum")
 TRUNCATED_IS = 2.0  # default with a sampler of another engine
 _POSITIVE = (
     "learning_rate",
@@ -40,7 +41,7 @@ _LEAST = {
     **dict.fromkeys(
         ["steps", "batch", "slots", "group_size", "epochs", "minibatch", "micro_batch", "max_new_tokens", "threads"], 1
     ),
-    **dict.fromkeys(["eval_every", "eval_episodes", "checkpoint_every", "past_every", "past_kept"], 1),
+    **dict.fromkeys(["eval_every", "eval_episodes", "checkpoint_every", "past_every", "past_kept", "lora_rank"], 1),
     **dict.fromkeys(
         [
             "seed",
@@ -101,7 +102,7 @@ class TrainConfig(TrainOptions):
             _ = self.branch_plan  # checks its options
             if self.group_size > 1:
                 raise BadValue(f"advantage='branch' forks its own groups; drop group_size={self.group_size}")
-        elif unused := [name for name in _BRANCH if getattr(self, name) not in (None, False)]:
+        elif unused := self._changed(_BRANCH):
             raise BadValue(f"{unused[0]} needs advantage='branch', got {self.advantage!r}")
         if self.critic not in (None, "separate", "shared"):
             raise BadValue(f"critic must be 'separate' or 'shared', got {self.critic!r}")
@@ -232,7 +233,13 @@ class TrainConfig(TrainOptions):
         """The shares of the games of self-play by opponent, without those of 0."""
         return {name: weight for name, weight in self.opponents.items() if weight} or {LATEST: 1.0}
 
+    def _changed(self, names: Sequence[str]) -> list[str]:
+        """Return the names of the options that differ from their defaults."""
+        return [f.name for f in fields(self) if f.name in names and getattr(self, f.name) != f.default]
+
     def _check_self_play(self) -> None:
+        if PAST not in self.opponent_weights and (unused := self._changed(("past_every", "past_kept"))):
+            raise BadValue(f"{unused[0]} needs opponents with {PAST}, such as latest=.8 {PAST}=.2")
         if not self.self_play:
             if self.opponents or self.advantage == "seat":
                 name = "opponents" if self.opponents else "advantage='seat'"
@@ -257,8 +264,9 @@ class TrainConfig(TrainOptions):
             raise BadValue(f"curriculum_minimum must be in [0, 1], got {self.curriculum_minimum}")
         if self.curriculum_seeds < 1:
             raise BadValue(f"curriculum_seeds must be at least 1, got {self.curriculum_seeds}")
-        if self.curriculum_over is not None and self.curriculum is None:
-            raise BadValue("curriculum_over needs curriculum='learnability'")
+        if self.curriculum is None and (unused := self._changed(_CURRICULUM)):
+            raise BadValue(f"{unused[0]} needs curriculum='learnability'")
+        check_pool(self, self.curriculum_over or ("levels" if len(self.envs) > 1 else "seeds"))
         if self.curriculum_over == "levels" and len(self.envs) < 2:
             raise BadValue("curriculum_over='levels' needs several environments; repeat --env, or use rows or seeds")
         if self.curriculum is not None and self.refill_groups:
@@ -318,6 +326,12 @@ class TrainConfig(TrainOptions):
                 )
         if self.clip_bounds == (None, None) and self.epochs > 1:
             raise BadValue(f"epochs={self.epochs} needs a clip range: plain REINFORCE is on-policy for one epoch only")
+        low, high = self.clip_bounds
+        if low is not None and low >= 1:
+            raise BadValue(
+                f"clip={low:g} bounds nothing from below, because a ratio is at least 0; give a value below 1, or none "
+                f"with clip_high={'none' if high is None else format(high, 'g')}"
+            )
         if self.dual_clip is not None and (self.loss == "cispo" or not self.dual_clip > 1):
             raise BadValue(
                 f"dual_clip needs a loss that clips and a value > 1, got {self.dual_clip} with {self.loss!r}"
@@ -331,3 +345,9 @@ class TrainConfig(TrainOptions):
                 f"kl_in='reward' needs kl_estimator='k1', got {self.kl_estimator!r}, whose gradient as a reward is not "
                 "that of the KL"
             )
+
+
+def check_pool(config: TrainConfig, over: str) -> None:
+    """Raise BadValue if the size of a pool of seeds is set for a curriculum over levels or rows."""
+    if over != "seeds" and config.curriculum_seeds != TrainConfig.curriculum_seeds:
+        raise BadValue(f"curriculum_seeds={config.curriculum_seeds} needs curriculum_over='seeds', got {over!r}")

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gem.core import StopReason
 from gem.errors import InfraError
 from gem.rl.advantages import Floats
 from gem.rl.batch import Example, collate
@@ -32,17 +31,28 @@ class Critic:
         learning_rate: of AdamW.
         max_norm: maximum gradient norm.
         shared: use the model itself, which its owner trains: accumulate() adds to its gradient, and step() changes the
-            head only. If False, the model is copied, and the copy is trained with the head.
+            head only. If False, the model is copied in float32, and the copy is trained with the head.
+        bf16: compute the layers below the head with bfloat16 where torch.autocast does.
     """
 
-    def __init__(self, model: Any, pad_id: int, *, learning_rate: float, max_norm: float, shared: bool = False) -> None:
+    def __init__(
+        self,
+        model: Any,
+        pad_id: int,
+        *,
+        learning_rate: float,
+        max_norm: float,
+        shared: bool = False,
+        bf16: bool = False,
+    ) -> None:
         width = model.get_input_embeddings().weight.shape[1]
         with torch.random.fork_rng(devices=[]):  # leaves the global stream alone
             head = torch.nn.Linear(width, 1).to(model.device)
         torch.nn.init.zeros_(head.weight)
         torch.nn.init.zeros_(head.bias)
-        self.shared, self._head = shared, head
-        self._model = model if shared else copy.deepcopy(model).requires_grad_(True)
+        self.shared, self.bf16, self._head = shared, bf16, head
+        # bfloat16 weights, which LoRA freezes, would round small updates to nothing.
+        self._model = model if shared else copy.deepcopy(model).float().requires_grad_(True)
         self.network = torch.nn.ModuleDict({"head": head} if shared else {"model": self._model, "head": head})
         self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=learning_rate, betas=BETAS, weight_decay=0.0)
         self.pad_id, self.max_norm = pad_id, max_norm
@@ -61,8 +71,19 @@ class Critic:
                 found[example.episode] += [row[t] for t, _ in prompt_ends(example)]
         return found
 
-    def fit(self, batch: Sequence[Example], targets: Sequence[Floats], size: int, order: Random) -> list[float]:
+    def fit(
+        self,
+        batch: Sequence[Example],
+        targets: Sequence[Floats],
+        size: int,
+        order: Random,
+        micro_batch: int | None = None,
+    ) -> list[float]:
         """Run one epoch of regression on the returns of the turns of each episode. Returns the losses of its steps.
+
+        Args:
+            size: sequences per step.
+            micro_batch: sequences per forward pass; None for all of a step.
 
         Raises:
             InfraError: if the gradient is not finite.
@@ -71,7 +92,7 @@ class Critic:
         order.shuffle(indices)
         for start in range(0, len(indices), size):
             self.optimizer.zero_grad()
-            losses.append(self.accumulate([batch[i] for i in indices[start : start + size]], targets))
+            losses.append(self.accumulate([batch[i] for i in indices[start : start + size]], targets, size=micro_batch))
             self.step()
         return losses
 
@@ -109,7 +130,8 @@ class Critic:
 
     def _scores(self, chosen: Sequence[Example]) -> Tensor:
         mb = collate(chosen, self.pad_id).to(self._model.device)
-        hidden_BTH = body_output(self._model, mb.ids_BT, mb.attend_BT).last_hidden_state
+        with torch.autocast(self._model.device.type, torch.bfloat16, enabled=self.bf16):
+            hidden_BTH = body_output(self._model, mb.ids_BT, mb.attend_BT).last_hidden_state
         scores_BT: Tensor = self._head(hidden_BTH.to(self._head.weight.dtype))[..., 0]
         return scores_BT
 
@@ -123,10 +145,10 @@ def prompt_ends(example: Example) -> list[tuple[int, int]]:
 def final_value(trajectory: Trajectory, values_K: Sequence[float]) -> float:
     """Return the value after the last turn.
 
-    It is 0 where the task is over, also at a turn limit, which is part of the rules. At a token limit, which is not,
-    the state is too long for the model; the value before the last turn stands in for it.
+    It is 0 where the task is over, also at a turn limit that is one of its rules. At a limit outside the task, the
+    value before the last turn stands in for that of the next state, which may be too long for the model.
     """
-    return values_K[-1] if trajectory.stop_reason == StopReason.MAX_TOKENS else 0.0
+    return values_K[-1] if trajectory.outside_limit else 0.0
 
 
 def explained_variance(values_N: Floats, returns_N: Floats) -> float | None:

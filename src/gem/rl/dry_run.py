@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+from gem.errors import BadValue
 from gem.rl.advantages import UNDISCOUNTED
 from gem.rl.build import build_policy
 from gem.rl.config import TrainConfig
@@ -64,7 +65,10 @@ def _resolved(config: TrainConfig, policy: CausalLMPolicy) -> TrainConfig:
 
 
 def _memory(policy: CausalLMPolicy, config: TrainConfig, tokens: int) -> str:
-    estimate = estimate_memory(policy.model, config, tokens=tokens)
+    try:
+        estimate = estimate_memory(policy.model, config, tokens=tokens)
+    except BadValue as e:
+        return f"No estimate: {e}"
     parts = {**estimate.always, **{f"learning: {k}": v for k, v in estimate.learning.items()}}
     parts |= {f"sampling: {k}": v for k, v in estimate.sampling.items()}
     listed = ", ".join(f"{name} {_mebibytes(size)}" for name, size in parts.items())

@@ -25,7 +25,7 @@ from gem.evaluate.tasks import (
     rows_of,
 )
 from gem.registry import ENV_REGISTRY, make
-from gem.rl.config import TrainConfig
+from gem.rl.config import TrainConfig, check_pool
 from gem.rl.environments import EvalSetting, TrainEnv, wrapper_fns
 from gem.seeding import derive, permuted
 
@@ -83,13 +83,16 @@ def plan_evaluation(config: TrainConfig) -> Evaluation:
     """Choose the episodes of the evaluations of a run: another split, rows that are held back, or fresh seeds.
 
     Raises:
-        BadValue: a split does not fit its environment, or no row can be held back.
+        BadValue: a split does not fit its environment, no row can be held back, or eval_share has no effect.
     """
     held_back = {env.id for env in config.eval_sets if env.split is None}
-    return Evaluation(
-        sets=[_eval_set(config, env) for env in config.eval_sets],
-        training=[_training_rows(config, env, env.id in held_back) for env in config.envs],
-    )
+    training = [_training_rows(config, env, env.id in held_back) for env in config.envs]
+    if config.eval_share != TrainConfig.eval_share and not any(isinstance(rows.numbers, Without) for rows in training):
+        raise BadValue(
+            f"eval_share={config.eval_share:g} has no effect: no rows are held back from training, because tasks are "
+            "generated or another split is evaluated"
+        )
+    return Evaluation(sets=[_eval_set(config, env) for env in config.eval_sets], training=training)
 
 
 def evaluation_tasks(config: TrainConfig, tokenizer: Any = None) -> list[TaskSet]:
@@ -142,9 +145,11 @@ def curriculum_items(config: TrainConfig, env: TrainEnv, rows: TrainingRows) -> 
     """Return what wraps an environment of training under a curriculum over rows or seeds, and the seed of each item.
 
     Raises:
-        BadValue: rows are asked for and the environment has none with random access.
+        BadValue: rows are asked for and the environment has none with random access, or there is a pool of seeds for
+            rows.
     """
     over = config.curriculum_over or ("seeds" if rows.numbers is None else "rows")
+    check_pool(config, over)
     if over == "seeds":
         return rows.wraps, [derive(config.seed, "pool", item) for item in range(config.curriculum_seeds)]
     if rows.numbers is None:
@@ -197,6 +202,8 @@ def _rows_or_seeds(env: EvalSetting, trained: Sequence[TrainEnv]) -> EvalSet:
     tasks = plan_tasks(EvalEnv(id=env.id, kwargs={**env.kwargs, **split}), env.episodes)
     if split and not tasks.wraps:
         raise BadValue(f"eval_split={env.split!r} needs a data set with random access; {env.id} has none")
+    if split and not _has_splits(env):
+        raise BadValue(f"eval_split={env.split!r}: {env.id} has no splits; without a split, rows are held back")
     return EvalSet(
         env=env,
         seeds=[task.seed for task in tasks.tasks],
@@ -204,3 +211,12 @@ def _rows_or_seeds(env: EvalSetting, trained: Sequence[TrainEnv]) -> EvalSet:
         kwargs=tasks.kwargs,
         rows=tasks.wraps,
     )
+
+
+def _has_splits(env: EvalSetting) -> bool:
+    """Return whether the data set refuses an unknown split. A single file returns all its rows for any split."""
+    try:
+        with make(env.id, **{**env.kwargs, "split": "no such split"}):
+            return False
+    except BadValue:
+        return True

@@ -130,7 +130,7 @@ def readable_share(policy: CausalLMPolicy, play: Play, number: int) -> float:
     """
     probe = _Probe(policy.variant(seed=derive(policy.seed, "readable", number)))
     found = [
-        turn.finish != "length" and turn.invalid not in UNREADABLE
+        turn.finish not in ("length", "context_overflow") and turn.invalid not in UNREADABLE
         for t in play(probe, CHECK_EPISODES, number)
         for k, turn in enumerate(t.turns)
         if (t.slot, t.episode, k) in probe.asked

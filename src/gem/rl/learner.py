@@ -85,6 +85,7 @@ class Learner:
                 learning_rate=rate,
                 max_norm=self.config.max_grad_norm,
                 shared=self.config.critic == "shared",
+                bf16=self.policy.bf16,
             )
         if self.config.kl:
             frozen = {id(p): p for p in self.policy.model.parameters() if not p.requires_grad}
@@ -241,7 +242,8 @@ class Learner:
         config = self.config
         losses: list[float] = []
         for epoch in range(config.epochs):
-            losses += critic.fit(batch, targets, config.minibatch, stream(config.seed, "critic", update, epoch))
+            order = stream(config.seed, "critic", update, epoch)
+            losses += critic.fit(batch, targets, config.minibatch, order, config.micro_batch)
         return statistics.fmean(losses)
 
     def divisor(self, batch: Sequence[Example], episodes: int) -> float:

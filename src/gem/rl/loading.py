@@ -43,7 +43,7 @@ def load_pretrained(
         chat_template: file with a Jinja template that replaces the one of the tokenizer; None keeps it.
 
     Raises:
-        BadValue: if the model or the template cannot be loaded, with the reason.
+        BadValue: if the model or the template cannot be loaded, with the reason, or a weight is not finite.
     """
     check_model_path(os.fspath(name))
     transformers = require("transformers", extra="train")
@@ -71,6 +71,9 @@ def load_pretrained(
             tokenizer = transformers.AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, safetensors.SafetensorError) as e:
         raise BadValue(f"cannot load the model {os.fspath(name)!r}: {_first_line(e)}") from e
+    for tensor_name, tensor in model.named_parameters():
+        if not torch.isfinite(tensor).all():
+            raise BadValue(f"cannot use the model {os.fspath(name)!r}: {tensor_name} holds values that are not finite")
     if template is not None:
         tokenizer.chat_template = template
     return model, tokenizer

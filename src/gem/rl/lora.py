@@ -5,6 +5,7 @@ Source: arXiv 2106.09685. Needs the extra [lora].
 
 from __future__ import annotations
 
+import copy
 import os
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def add_lora(model: Any, rank: int, modules: str, seed: int) -> None:
         MissingDependency: without the extra [lora].
     """
     peft = require("peft", extra="lora")
-    targets: str | list[str] = modules if modules == ALL_LINEAR else _existing(model, modules.split(","))
+    targets: str | list[str] = modules if modules == ALL_LINEAR else _existing(model, modules)
     config = peft.LoraConfig(
         task_type="CAUSAL_LM",
         r=rank,
@@ -68,8 +69,11 @@ def save_merged(model: Any, tokenizer: Any, folder: str | os.PathLike[str]) -> N
                 value = (value.float() + layer.get_delta_weight(layer.active_adapters[0]).float()).to(value.dtype)
             name = name.replace(".base_layer.", ".")
         state[name] = value
+    config = copy.deepcopy(model.config)
+    if hasattr(model.get_output_embeddings(), "base_layer"):
+        config.tie_word_embeddings = False  # with its adapter, the output layer differs from the input embeddings
     with torch.device("meta"):
-        plain = type(model)(model.config)
+        plain = type(model)(config)
     plain.load_state_dict(state, assign=True)
     plain.tie_weights()
     plain.generation_config = model.generation_config
@@ -81,8 +85,9 @@ def _is_conv1d(module: Any) -> bool:
     return hasattr(module, "nf")
 
 
-def _existing(model: Any, names: list[str]) -> list[str]:
-    """Return the names. Raises BadValue unless each is the last part of the name of a linear layer."""
+def _existing(model: Any, modules: str) -> list[str]:
+    """Return the names in a comma-separated list. Raises BadValue unless each ends the name of a linear layer."""
+    names = [name.strip() for name in modules.split(",")]
     linear = {name for name, m in model.named_modules() if isinstance(m, torch.nn.Linear) or _is_conv1d(m)}
     known = sorted({name.rpartition(".")[2] for name in linear})
     for name in names:

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gem.errors import InfraError
+from gem.errors import BadValue, InfraError
 from gem.rl.config import TrainConfig
-from gem.rl.scoring import CHUNK
+from gem.rl.scoring import CHUNK, body
 
+_FLOAT_BYTES = 4
 _ADAM_BYTES = 8  # two float32 numbers per trained parameter
 _LOGIT_COPIES = 5  # logits, log-probabilities, probabilities, their product, and a gradient
 
@@ -42,6 +43,9 @@ def estimate_memory(model: Any, config: TrainConfig, *, tokens: int, slots: int 
         model: the model to train, on any device, also "meta".
         tokens: length of the longest sequence, prompt and replies.
         slots: sequences sampled together; None for those of the configuration.
+
+    Raises:
+        BadValue: the model does not run on the device "meta", as is the case for most mixtures of experts.
     """
     parameters = list(model.parameters())
     trained = [p for p in parameters if p.requires_grad]
@@ -53,12 +57,15 @@ def estimate_memory(model: Any, config: TrainConfig, *, tokens: int, slots: int 
     if config.kl:
         always["reference"] = _bytes(trained)
     if config.advantage == "gae" and config.critic != "shared":
-        always["critic"] = sum((2 * p.element_size() + _ADAM_BYTES) * p.numel() for p in parameters)
+        always["critic"] = sum((2 * _FLOAT_BYTES + _ADAM_BYTES) * p.numel() for p in parameters)
     twin = _without_memory(model)
     scored = min(CHUNK, rows * tokens * vocabulary)
-    learning = {"activations": _activations(twin, rows, tokens), "logits": 4 * _LOGIT_COPIES * scored}
+    try:
+        activations, cache = _activations(twin, rows, tokens), _cache(twin, slots, tokens)
+    except (RuntimeError, ValueError, TypeError, AttributeError) as e:  # models of transformers raise any of these
+        raise BadValue(f"the memory of {type(model).__name__} cannot be estimated: it does not run without data") from e
+    learning = {"activations": activations, "logits": 4 * _LOGIT_COPIES * scored}
     sampled = min(CHUNK, slots * vocabulary)
-    cache = _cache(twin, slots, tokens)
     sampling = {"key-value cache": cache, "kept between turns": min(cache, config.kv_cache_mib * 2**20)}
     sampling["logits"] = 4 * slots * vocabulary + 24 * sampled
     return MemoryEstimate(always, learning, sampling)
@@ -105,7 +112,7 @@ def _cache(twin: Any, rows: int, tokens: int) -> int:
 def _forward(twin: Any, rows: int, tokens: int, *, use_cache: bool) -> Any:
     ids = torch.empty(rows, tokens, dtype=torch.long, device="meta")
     mask = torch.empty(rows, 1, tokens, tokens, dtype=torch.bool, device="meta")  # others are checked by their values
-    return twin.base_model(input_ids=ids, attention_mask=mask, use_cache=use_cache)
+    return body(twin)(input_ids=ids, attention_mask=mask, use_cache=use_cache)
 
 
 @contextmanager
@@ -115,7 +122,7 @@ def explained_memory_errors(advice: str) -> Iterator[None]:
         yield
     except (RuntimeError, MemoryError) as e:  # torch.OutOfMemoryError, and RuntimeError on a CPU
         if isinstance(e, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(e):
-            raise InfraError(f"out of memory; the last checkpoint is intact, but a new run needs less: {advice}") from e
+            raise InfraError(f"out of memory; checkpoints are intact, but a new run needs less: {advice}") from e
         raise
 
 
@@ -125,6 +132,15 @@ def learning_advice(config: TrainConfig) -> str:
     if size > 1:
         return f"lower --micro-batch (now {size}, which changes no result)"
     return "shorter replies (--max-new-tokens) or a smaller model"
+
+
+def building_advice(config: TrainConfig) -> str:
+    """Return what to change if memory was exhausted before the first update."""
+    copies = "--kl 0" if config.kl else ""
+    if config.advantage == "gae" and config.critic != "shared":
+        copies = " or ".join(filter(None, ["--critic shared", copies]))
+    lora = "" if config.lora_rank is not None else ", or --lora-rank with --dtype bf16"
+    return f"a smaller model{lora}{f', or {copies}, without a copy of the model' if copies else ''}"
 
 
 def sampling_advice(slots: int) -> str:

@@ -17,6 +17,7 @@ from gem.core import Optimum
 from gem.errors import BadValue, GemError, require
 from gem.registry import make
 from gem.rl.metrics import Metrics, modes
+from gem.rl.mirrors import scalars
 from gem.rl.run_folder import RunFolder
 
 WINDOW = 10  # number of updates in the moving average of training curves
@@ -65,8 +66,8 @@ class RecordedRun:
 
     @property
     def title(self) -> str:
-        """The ids of the environments."""
-        return ", ".join(env["id"] for env in _envs(self.config))
+        """The names of the environments, or the ids of those without a name."""
+        return ", ".join(env.get("name") or env["id"] for env in _envs(self.config))
 
     def evaluations(self) -> list[tuple[Metrics, Metrics]]:
         """Return the rows with an evaluation, each with the metrics of its first mode, which is usually "greedy"."""
@@ -111,14 +112,14 @@ def draw_curves(
     highest seed. Points are evaluations. The optimum of success and turns is a dashed line.
 
     Args:
-        metrics: names of numbers in the rows of metrics.jsonl; one panel each.
+        metrics: names of numbers in the rows of metrics.jsonl, nested ones as in "time/seconds"; one panel each.
 
     Raises:
         BadValue: no row has one of the metrics.
         MissingDependency: matplotlib is not installed.
     """
     for metric in metrics:
-        if not any(metric in row for run in runs for row in run.rows):
+        if not any(_has(row, metric) for run in runs for row in run.rows):
             raise BadValue(f"no run has the metric {metric!r} yet; docs/reference/metrics.md lists the metrics")
     require("matplotlib", extra="plot").use("Agg")
     pyplot = require("matplotlib.pyplot", extra="plot")
@@ -165,9 +166,10 @@ def _draw_group(axes: Any, members: Sequence[RecordedRun], metric: str, color: s
             axes.plot(*zip(*rest, strict=True), color=color, alpha=0.4, linewidth=0.8)
 
 
-def _smoothed(rows: Sequence[Metrics], metric: str) -> dict[int, tuple[int, float]]:
+def _smoothed(rows: Sequence[Metrics], metric: str) -> dict[float, tuple[float, float]]:
     """Return the episodes and the moving average of a metric by update."""
-    found = [(row["update"], row["episodes"], row[metric]) for row in rows if _is_number(row.get(metric))]
+    numbers = [dict(scalars(row)) for row in rows]
+    found = [(row["update"], row["episodes"], row[metric]) for row in numbers if metric in row]
     means = [statistics.fmean(v for _, _, v in found[max(0, i + 1 - WINDOW) : i + 1]) for i in range(len(found))]
     return {update: (episodes, mean) for (update, episodes, _), mean in zip(found, means, strict=True)}
 
@@ -176,6 +178,11 @@ def _envs(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the environments of a config.json as mappings with "id" and perhaps "kwargs"."""
     given = config.get("env", ())
     return [{"id": env} if isinstance(env, str) else env for env in ([given] if isinstance(given, str) else given)]
+
+
+def _has(row: Metrics, metric: str) -> bool:
+    """Return whether a row has a number, or null in place of one."""
+    return (metric in row and row[metric] is None) or metric in dict(scalars(row))
 
 
 def _is_number(value: Any) -> bool:

@@ -140,18 +140,17 @@ class CausalLMPolicy:
         return self.variant(temperature=0.0)
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
-        longest = max((len(r.prompt_ids) for r in requests), default=0)
-        if self.max_prompt_tokens is not None and longest > self.max_prompt_tokens:
-            raise BadValue(
-                f"a prompt of {longest} tokens and a reply of {self.max_new_tokens} do not fit the model's context of "
-                f"{self.max_prompt_tokens + self.max_new_tokens}; use a larger model or a smaller max_new_tokens"
-            )
-        replies: list[Reply] = []
-        for start in range(0, len(requests), self.max_batch):
-            chosen = requests[start : start + self.max_batch]
+        """Sample a reply to each prompt. One over max_prompt_tokens gets none, with the finish "context_overflow"."""
+        limit = self.max_prompt_tokens
+        fits = [limit is None or len(request.prompt_ids) <= limit for request in requests]
+        fitting = [request for request, fit in zip(requests, fits, strict=True) if fit]
+        sampled: list[Reply] = []
+        for start in range(0, len(fitting), self.max_batch):
+            chosen = fitting[start : start + self.max_batch]
             with explained_memory_errors(sampling_advice(len(chosen))), self._precision():
-                replies += self._sample(chosen)
-        return replies
+                sampled += self._sample(chosen)
+        replies = iter(sampled)
+        return [next(replies) if fit else Reply("", finish="context_overflow") for fit in fits]
 
     @torch.no_grad()
     def _sample(self, requests: Sequence[Request]) -> list[Reply]:
@@ -223,6 +222,9 @@ class CausalLMPolicy:
         padding would, and leaves no padding between tokens, which a sliding window would count.
         """
         ids_BT, attend_BT = (x.to(self.model.device) for x in pad_left(prompts, self.pad_id))
+        known = self.model.get_input_embeddings().weight.shape[0]
+        if int(ids_BT.max()) >= known:
+            raise BadValue(f"the tokenizer has the token {int(ids_BT.max())}, and the model embeds only {known}")
         fed, cache = ids_BT.shape[1], new_cache() if self._kept.limit else None
         if contexts:
             fed = max(len(p) - len(c.ids) for p, c in zip(prompts, contexts, strict=True))
@@ -243,7 +245,9 @@ class CausalLMPolicy:
             logits_to_keep=1,
             **more,
         )
-        return out.past_key_values, out.logits[:, -1]
+        if (cache := getattr(out, "past_key_values", None)) is None:
+            raise BadValue(f"cannot sample from {type(self.model).__name__}, which keeps no keys and values")
+        return cache, out.logits[:, -1]
 
     def _draw_in_chunks(self, logits_BV: Tensor, uniform_B: Tensor) -> tuple[Tensor, Tensor]:
         rows = max(1, CHUNK // logits_BV.shape[1])

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from gem.errors import BadValue
+
 CHUNK = 2**24  # logits computed at once: 64 MiB in float32; a few results of this size are held at a time
 
 
@@ -55,8 +57,10 @@ def score_tokens(
     hidden_NH, token_N = out.last_hidden_state[:, :-1][scored_BT[:, 1:]], ids_BT[scored_BT]
 
     def score(hidden_NH: Tensor, token_N: Tensor) -> tuple[Tensor, Tensor]:
-        with _body_returning(model, type(out)(last_hidden_state=hidden_NH[None])):
+        with _body_returning(model, type(out)(last_hidden_state=hidden_NH[None])) as calls:
             logits_NV = model(input_ids=token_N[None], use_cache=False).logits[0].float()
+        if not calls:  # the logits would be those of other contexts
+            raise BadValue(f"cannot train {type(model).__name__}: its output layer cannot be computed by itself")
         logp_NV = torch.log_softmax(logits_NV if temperature == 1.0 else logits_NV / temperature, dim=-1)
         return logp_NV.gather(1, token_N[:, None])[:, 0], -(logp_NV.exp() * logp_NV).sum(-1)
 
@@ -73,7 +77,15 @@ def score_tokens(
 def body_output(model: Any, ids_BT: Tensor, attend_BT: Tensor, **more: Tensor) -> Any:
     """Return the result of the layers below the output layer, with gradient; its last_hidden_state is (B, T, H)."""
     with _checkpointing(model):
-        return model.base_model(input_ids=ids_BT, attention_mask=attend_BT, use_cache=False, **more)
+        return body(model)(input_ids=ids_BT, attention_mask=attend_BT, use_cache=False, **more)
+
+
+def body(model: Any) -> Any:
+    """Return the layers below the output layer, as the model calls them."""
+    base = model.base_model
+    if base is model:
+        base = getattr(model, "model", model)  # Llama 4 declares another name for them
+    return getattr(base, "decoder", base)  # OPT calls only this part of them
 
 
 def enable_checkpointing(model: Any) -> None:
@@ -83,16 +95,23 @@ def enable_checkpointing(model: Any) -> None:
 
 
 @contextmanager
-def _body_returning(model: Any, output: Any) -> Iterator[None]:
-    """Replace the layers below the output layer by a fixed result.
+def _body_returning(model: Any, output: Any) -> Iterator[list[Any]]:
+    """Replace the layers below the output layer by a fixed result. Yields the results that the model has asked for.
 
     The model then computes only its output layer, with what some models do to the logits, such as a scale or soft cap.
     """
-    model.base_model.forward = lambda *args, **kwargs: output
+    calls: list[Any] = []
+    layers = body(model)
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        calls.append(output)
+        return output
+
+    layers.forward = forward
     try:
-        yield
+        yield calls
     finally:
-        del model.base_model.forward
+        del layers.forward
 
 
 @contextmanager

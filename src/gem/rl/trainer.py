@@ -1,8 +1,9 @@
 """The training loop: collect, score and update, with periodic evaluation and checkpoints.
 
 All random numbers come from streams derived from (seed, purpose, index), and a checkpoint holds the remaining state:
-model, optimizer, in-flight episodes. A run therefore depends only on its configuration, and a resumed run is
-bit-identical to an uninterrupted one.
+model, optimizer, in-flight episodes. If all environments and tools run inline, or with the backend "sync", a run
+therefore depends only on its configuration, and a resumed run is bit-identical to an uninterrupted one. Elsewhere, the
+order in which episodes end depends on timing.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ from gem.policies import Policy
 from gem.registry import make
 from gem.rl.build import build_policy, load_checkpoint
 from gem.rl.checks import check_images, check_names, check_trainable
-from gem.rl.config import TrainConfig
+from gem.rl.config import PAST, TrainConfig
 from gem.rl.evaluation import plan_evaluation
 from gem.rl.evaluator import Evaluator
 from gem.rl.imitation import imitate_random_play, readable_share
 from gem.rl.learner import Learner
 from gem.rl.loading import find_device
+from gem.rl.memory import building_advice, explained_memory_errors
 from gem.rl.metrics import Metrics, one_of_each, peak_memory_mib, summarize, summarize_each
 from gem.rl.mirrors import MetricsMirror, open_mirror
 from gem.rl.mixture import Mixture, players
@@ -172,7 +174,8 @@ class Trainer:
         """
         if not self.untrained:
             try:
-                self._warm_up(on_imitation, should_stop)
+                with explained_memory_errors(building_advice(self.config)):
+                    self._warm_up(on_imitation, should_stop)
             except _Stopped:
                 return
             self.save()
@@ -216,14 +219,21 @@ class Trainer:
         own = [i for i, t in enumerate(played) if t.branch is None]
         batch, envs = [played[i] for i in own], [envs_of_played[i] for i in own]
         collected = time.perf_counter()
-        completed = [t for t in played if t.failure is None]
-        if not completed:
+        if all(t.failure is not None for t in played):
             raise InfraError(f"all {len(batch)} episodes of the batch failed, the last with: {batch[-1].failure}")
-        trained_on = [env for t, env in zip(played, envs_of_played, strict=True) if t.failure is None]
-        learned = self.learner.learn(completed, self.update, trained_on)
+        # An episode whose first prompt did not fit the context has no sampled tokens.
+        chosen = [i for i, t in enumerate(played) if t.failure is None and any(turn.sampled_ids for turn in t.turns)]
+        if not chosen:
+            shortest = min(len(t.turns[0].prompt_ids) for t in batch if t.turns)
+            raise BadValue(
+                f"no first prompt fits the context beside a reply, the shortest has {shortest} tokens; use a model "
+                "with a longer context, a larger max_context or a smaller max_new_tokens"
+            )
+        learned = self.learner.learn([played[i] for i in chosen], self.update, [envs_of_played[i] for i in chosen])
         self.update += 1
         self.policy.version = self.update
-        if self.past is not None and self.update % self.config.past_every == 0:
+        plays_past = PAST in self.config.opponent_weights  # otherwise copies would only use memory
+        if self.past is not None and plays_past and self.update % self.config.past_every == 0:
             self.past.add(self.policy, self.update)
         self.episodes += len(batch)
         self.turns += sum(len(t.turns) for t in batch)

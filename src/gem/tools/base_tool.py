@@ -40,6 +40,8 @@ class BaseTool:
         tag_argument: name of the argument that receives the text between the tags.
         fences: languages of fenced code blocks. In the published format, such a block also calls the first function.
         concurrent: whether the calls of one message may run at the same time.
+        inline: whether reset() and calls only compute, in microseconds. An environment whose tools are all inline runs
+            in a vector environment as its spec says; with other tools, it does not run in the caller's thread.
     """
 
     tool_type: str = "tool"
@@ -47,6 +49,7 @@ class BaseTool:
     tag_argument: str = ""
     fences: tuple[str, ...] = ()
     concurrent: bool = False
+    inline: bool = False
     _arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
     _claimed: bool = False  # True after a ToolEnvWrapper has taken ownership of the tool
 

@@ -21,6 +21,7 @@ class LookupTool(BaseTool):
     """
 
     tool_type, tag, tag_argument = "lookup", "lookup", "key"
+    inline = True
 
     def __init__(self) -> None:
         super().__init__()

@@ -89,8 +89,9 @@ class ToolEnvWrapper(EnvWrapper):
         format: format of the calls: "tags" (the format of the published package), "hermes", "openai", "react", or a
             CallFormat.
         max_messages: maximum number of messages of the agent per episode, with and without calls. The episode is then
-            truncated with stop_reason "max_turns". If None, the episode is truncated after max_tool_uses + 10 messages
-            with calls.
+            truncated with stop_reason "max_turns". It is one of the task's rules, so state it to the agent. If None,
+            the episode is truncated after max_tool_uses + 10 messages with calls, and ``info["outside_limit"]`` is
+            True.
 
     All tool rewards default to 0, so that they do not change the return of an episode.
 
@@ -110,8 +111,6 @@ class ToolEnvWrapper(EnvWrapper):
         InfraError: raised by step() and reset() if the infrastructure of a tool fails. step() then leaves the counters
             unchanged, and may be called again with the same message.
     """
-
-    awaits = True  # astep() awaits tools, even if the environment has no coroutines
 
     def __init__(
         self,
@@ -143,6 +142,7 @@ class ToolEnvWrapper(EnvWrapper):
                 tool.fences = ()
         for tool in self.tools:
             tool.attach(env)
+        self.awaits = not all(tool.inline for tool in self.tools)  # astep() then works around any environment
         self._tool_set = ToolSet(self.tools, self.call_format)
         self.tool_counts = ToolCounts()
         self._inline: bool | None = None
@@ -335,6 +335,8 @@ class ToolEnvWrapper(EnvWrapper):
             return step
         self.tool_counts = replace(counts, over=True)
         info = {**step.info, "stop_reason": StopReason.MAX_TURNS}
+        if self.max_messages is None:
+            info["outside_limit"] = True
         terminated = _find_wrapper(EndOnTruncation, self.env) is not None
         return Step(step.observation, step.reward, terminated, True, info)
 

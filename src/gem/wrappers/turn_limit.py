@@ -11,7 +11,8 @@ from gem.errors import BadValue
 class TurnLimit(EnvWrapper):
     """Truncates an episode after ``max_turns`` steps, with the stop reason "max_turns".
 
-    Tool calls and invalid actions are steps. An episode that ends by itself in the last step is not truncated.
+    Tool calls and invalid actions are steps. An episode that ends by itself in the last step is not truncated. The
+    limit is not one of the task's rules, so ``info["outside_limit"]`` is True.
 
     Args:
         env: the environment. Its own limit applies as well.
@@ -50,5 +51,6 @@ class TurnLimit(EnvWrapper):
     def _limited(self, observation: Any, reward: float, terminated: bool, truncated: bool, info: Info) -> Step:
         self._taken += 1
         if self._taken >= self.max_turns and not (terminated or truncated):
-            return Step(observation, reward, False, True, {**info, "stop_reason": StopReason.MAX_TURNS})
+            info = {**info, "stop_reason": StopReason.MAX_TURNS, "outside_limit": True}
+            return Step(observation, reward, False, True, info)
         return Step(observation, reward, terminated, truncated, info)
