@@ -37,10 +37,10 @@ test-exchange: $(VENV)/.dev  ## test the exports and imports of gem eval with in
 test-terminal: $(VENV)/.dev  ## every reward hack, 100 seeds per template, all wrong solutions of the terminal tasks, all faults of swe:Mini
 	$(bin)/pytest -n 2 -m exhaustive tests/envs/terminal tests/envs/swe
 
-test-containers: $(VENV)/.dev  ## play task folders in containers of podman; scripts/make-test-image makes the image
+test-containers: $(VENV)/.dev  ## play task folders in containers of podman, or of docker with GEM_TEST_ENGINE=docker; scripts/make-test-image makes the image
 	$(bin)/pytest -rs -m containers tests/envs/containers tests/envs/swe tests/sandbox/test_container_machine.py
 
-test-container-hacks: $(VENV)/.dev  ## every reward hack in containers of podman; takes up to an hour
+test-container-hacks: $(VENV)/.dev  ## every reward hack in containers; takes up to an hour
 	$(bin)/pytest -rs -m 'containers and (exhaustive or not exhaustive)' tests/envs/containers/test_hacks_in_containers.py
 
 test-tau:  ## compare with the evaluators of TAU-bench and tau2-bench; needs Python 3.12 and both checkouts in $$GEM_DATA

@@ -25,7 +25,7 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [
             ("gem", "make register list_envs print_envs Env EnvWrapper Step StopReason EnvSpec ENV_REGISTRY"),
             ("gem.core", "Optimum"),
-            ("gem.multiagent", "MultiAgentEnv AgentSelector as_single_agent OneSeat Player"),
+            ("gem.multiagent", "MultiAgentEnv AgentSelector as_single_agent OneSeat Player EpisodicPlayer PlayerPool"),
             ("gem.envs.table.game", "TableGame"),
             ("gem.envs.table.make", "table_game"),
             ("gem.wrappers", ALL),
@@ -87,6 +87,7 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [
             ("gem.rl.config", "TrainConfig"),
             ("gem.rl.trainer", "Trainer"),
+            ("gem.rl.build", "load_policy"),
             ("gem.rl.strategy", "strategy_of PolicyStrategy"),
             ("gem.envs.table.poker_solver", "exploitability average"),
             ("gem.rl.advantages", "EpisodeRewards Estimator discounted_returns normalize_batch"),

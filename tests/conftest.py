@@ -40,11 +40,18 @@ def machines() -> None:
 
 
 @pytest.fixture(scope="session")
-def debian() -> str:
-    """The image of scripts/make-test-image. Skips tests where podman or the image is missing."""
+def engine() -> str:
+    """The engine of containers: podman, or the value of GEM_TEST_ENGINE. Skips tests where it is not installed."""
+    name = os.environ.get("GEM_TEST_ENGINE", "podman")
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    return name
+
+
+@pytest.fixture(scope="session")
+def debian(engine: str) -> str:
+    """The image of scripts/make-test-image. Skips tests where the engine or the image is missing."""
     image = os.environ.get("GEM_TEST_IMAGE", "localhost/debian:bookworm")
-    if shutil.which("podman") is None:
-        pytest.skip("podman is not installed")
-    if subprocess.run(["podman", "image", "exists", image], check=False).returncode:
-        pytest.skip(f"podman has no image {image}; scripts/make-test-image makes it")
+    if subprocess.run([engine, "image", "inspect", image], check=False, capture_output=True).returncode:
+        pytest.skip(f"{engine} has no image {image}; scripts/make-test-image makes it")
     return image

@@ -134,7 +134,7 @@ SUB_ROWS = {
         ("requests",),
         ("scheduler",),
         ("collector", "games", "groups", "play", "stepwise"),
-        ("branches",),
+        ("branches", "policy_player"),
         ("__init__",),
     ],
     "evaluate": [

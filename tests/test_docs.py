@@ -4,11 +4,15 @@ import doctest
 import importlib
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from gem.cli import COMMANDS
+from gem.cli.flags import parse
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -52,6 +56,19 @@ def test_the_examples_of_a_module_print_what_they_say(name: str):
         pytest.importorskip("pettingzoo")
     result = doctest.testmod(importlib.import_module(name.removesuffix(".__init__")))
     assert result.attempted > 0 and result.failed == 0
+
+
+def commands(page: Path) -> list[list[str]]:
+    """Return the arguments of each gem command in the shell blocks of a page."""
+    lines = "".join(block for language in ("sh", "bash", "text") for block in blocks(page, language))
+    shown = re.findall(r"^(?:[A-Z_0-9]+=\S+ )*gem ([a-z]+ [^|>&;\n]*)", lines.replace("\\\n", " "), re.MULTILINE)
+    return [argv for line in shown if (argv := shlex.split(line, comments=True))[0] in COMMANDS]
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if commands(p)], ids=lambda p: p.name)
+def test_the_flags_of_a_command_are_read(page: Path):
+    for command, *argv in commands(page):
+        parse(importlib.import_module(COMMANDS[command][0]).Config, argv)  # raises BadValue
 
 
 def test_the_readme_shows_two_commands_and_both_are_made():

@@ -90,6 +90,7 @@ def test_permuted_boards_are_uniform_over_all_boards_except_the_goal():
     assert min(counts.values()) > 140 and max(counts.values()) < 260
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_oracle_solves_every_board_within_the_limit_and_earns_exactly_one(variant, play):
     env = FifteenPuzzleEnv(**VARIANTS[variant])

@@ -127,6 +127,7 @@ def test_the_oracle_usually_wins_and_earns_exactly_one(variant, seeds, won, play
     assert all(0.0 <= total <= 1.0 for total, _ in played)
 
 
+@pytest.mark.slow
 def test_2048_can_be_reached_within_its_limit(play):
     env = Game2048Env(**VARIANTS["extreme-hard"])
     assert [play(env, Oracle(env).act, seed)[0] for seed in range(3)].count(1.0) >= 2

@@ -51,6 +51,7 @@ def test_random_legal_play_earns_at_most_a_quarter_of_the_oracle_unless_it_wins(
     assert row.random.not_won <= 0.25 * row.oracle.mean
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env_id", IDS)
 def test_the_stored_scores_are_those_of_the_game_as_it_is(env_id):
     row = stored()[env_id]

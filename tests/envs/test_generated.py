@@ -204,6 +204,7 @@ def numbers_in(text: str) -> list[int]:
     return [int(number) for number in re.findall(r"-?\d+", text)]
 
 
+@pytest.mark.slow
 def test_number_theory_answers_agree_with_counting():
     from gem.envs.math_families import number_theory as theory
 

@@ -67,6 +67,7 @@ def test_the_neighborhood_of_the_first_reveal_is_free_of_mines_if_there_is_room(
     assert len(set(fields)) == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_oracle_wins_as_often_as_documented_and_a_win_earns_exactly_one(variant, play):
     env = MinesweeperEnv(**VARIANTS[variant])

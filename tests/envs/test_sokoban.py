@@ -162,6 +162,7 @@ def test_a_level_that_one_direction_solves_is_trivial():
     assert not is_trivial(level(HALL))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_no_constant_move_earns_a_quarter(variant, play):
     env = SokobanEnv(**VARIANTS[variant])

@@ -185,6 +185,7 @@ def test_the_random_variant_draws_both_levels_with_their_limits():
     assert SudokuEnv(random_level=True, max_turns=7).turn_limit() == 7
 
 
+@pytest.mark.slow
 def test_no_constant_move_earns_a_quarter(play):
     env = SudokuEnv(**VARIANTS["easy"])
     for action in (written(cell, digit, 4) for cell in range(16) for digit in "01234"):

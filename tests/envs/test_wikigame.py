@@ -169,6 +169,7 @@ def crawl(world):
     return {title: tuple(dict.fromkeys(titles[link] for link in links)) for title, links in listed.items()}
 
 
+@pytest.mark.slow
 def test_crawling_the_observations_of_a_world_rebuilds_its_graph_and_every_stored_distance():
     graph, env = crawl(0), WikiGameEnv(level=3)
     assert graph == encyclopedia(0).graph

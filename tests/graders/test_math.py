@@ -60,6 +60,7 @@ def test_no_unequal_pair_of_the_corpus_is_accepted():
     assert accepted == []
 
 
+@pytest.mark.slow
 def test_quick_grade_agrees_with_the_labels():
     for row in ROWS:
         quick = quick_grade(row["answer"], row["gold"])

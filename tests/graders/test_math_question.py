@@ -104,6 +104,7 @@ def test_an_answer_with_another_meaning_is_wrong(answer, gold, question):
     assert not grade_math(answer, gold, question=question).correct
 
 
+@pytest.mark.slow
 def test_the_listed_pairs_are_graded_as_labeled():
     lines = (Path(__file__).parent / "math_questions.txt").read_text("utf-8").splitlines()
     rows = [(line[0] == "=", *line[2:].split(" || ")) for line in lines if not line.startswith("#")]

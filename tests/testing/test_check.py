@@ -3,7 +3,7 @@
 import pytest
 
 from gem.testing import CheckReport
-from gem.testing.check import CheckFailed, Unchecked, check, require, run_checks
+from gem.testing.check import CheckFailed, CheckResult, Unchecked, check, require, run_checks
 
 
 @check("is-positive", "The number is positive.")
@@ -59,6 +59,16 @@ def test_the_report_counts_the_results_and_finds_them_by_name():
 def test_the_text_contains_the_reproduction_of_a_failure():
     text = report(6).to_text(only_failed=True)
     assert "assert number // 2 % 2 == 0" in text and "is-positive" not in text
+
+
+def test_a_target_that_could_hardly_be_checked_is_not_called_ok_and_the_reason_is_shown():
+    results = [CheckResult("built", "It can be built.", "passed")]
+    results += [CheckResult("played", "It can be played.", "unchecked", "the server is down")]
+    results += [CheckResult("fair", "It is fair.", "unchecked", "needs 'played' to pass first")]
+    found = CheckReport("102", results, seeds=[], episodes=0, seconds=0.0)
+    assert found.ok and found.summary().startswith("unchecked  102")
+    text = found.to_text(only_failed=True)
+    assert "the server is down" in text and "It is fair" not in text and "It can be built" not in text
 
 
 def test_a_target_with_only_unchecked_results_is_not_called_ok():

@@ -204,6 +204,14 @@ def test_an_env_that_grows_fails_a_thorough_check(env, name, says, monkeypatch):
     assert name in details and says in details[name]
 
 
+def test_episodes_that_got_slower_beside_other_programs_are_measured_again(monkeypatch):
+    monkeypatch.setattr(env_process, "GROWTH_SECONDS", 0.5)
+    harness = Harness(env_target(spec_of("Correct")), range(4), 20)
+    harness.probes[0.5] = {"episodes": {"seconds": [1.0, 1.0, 2.0, 3.0]}, "steps": None, "count": [70, 0]}
+    checks = (env_interface.protocol, *(check for check in env_process.GROWTH if check.name == "growth-seconds"))
+    assert [result.status for result in run_checks(checks, harness, case=harness.case)] == ["passed", "passed"]
+
+
 @pytest.mark.filterwarnings("default")
 def test_logs_and_warnings_are_no_output():
     report = check("LogsAndWarns")

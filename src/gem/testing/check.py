@@ -141,20 +141,25 @@ class CheckReport:
         counts = Counter(result.status for result in self.results)
         numbers = f"{counts['passed']} passed, {counts['failed']} FAILED, {counts['unchecked']} unchecked"
         names = ", ".join(result.name for result in self.unchecked)
-        verdict = "FAILED" if not self.ok else "unchecked" if len(self.unchecked) == len(self.results) else "ok    "
+        verdict = "FAILED" if not self.ok else "unchecked" if self._mostly_unchecked() else "ok    "
         return f"{verdict}  {self.target}  {numbers}{names and f' ({names})'}, {self.seconds:.1f} s"
 
     def to_text(self, *, only_failed: bool = False, width: int | None = None) -> str:
         """Return the summary and a table of the checks, with the detail and the reproduction of each check.
 
         Args:
-            only_failed: show only the checks that failed.
+            only_failed: show only the checks that failed, or, if most are unchecked, the first of these.
             width: maximum line length in characters, except for reproductions; None wraps only details, at 116.
         """
-        results = self.failed if only_failed else list(self.results)
+        results = list(self.results)
+        if only_failed:  # the first unchecked one has the reason; the others need it
+            results = self.failed or (self.unchecked[:1] if self._mostly_unchecked() else [])
         longest = max((len(result.name) for result in results), default=0)
         summary = _wrapped(self.summary(), width, "  ")
         return "\n".join([*summary, *(_entry(result, longest, width) for result in results)])
+
+    def _mostly_unchecked(self) -> bool:
+        return 2 * len(self.unchecked) > len(self.results)
 
     def __str__(self) -> str:
         return self.to_text()

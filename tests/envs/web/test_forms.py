@@ -314,6 +314,7 @@ def test_an_episode_continues_from_saved_data():
     assert copied.board() == env.board() and copied.task() == env.task()
 
 
+@pytest.mark.slow
 def test_the_environment_passes_check_env():
     report = check_env(gem.ENV_REGISTRY["web:Forms"], seeds=3, episodes=8)
     assert report.ok, report.to_text(only_failed=True)

@@ -221,6 +221,7 @@ def test_environments_share_one_catalogue_and_a_copy_opens_it_again():
     assert copy.state == one.state
 
 
+@pytest.mark.slow
 def test_the_small_shop_passes_check_env():
     spec = gem.ENV_REGISTRY["webshop:Mini"]
     report = check_env(replace(spec, kwargs={"products": MIN_PRODUCTS}), seeds=4, episodes=20)
