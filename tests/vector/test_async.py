@@ -264,7 +264,7 @@ def test_a_coroutine_that_times_out_is_cancelled_and_uses_no_thread(monkeypatch)
         assert [is_failed(step, slot) for slot in range(6)] == [True] * 5 + [False]
         assert step.observations_B[1] == "episode 1 of seed 1"
         assert step.infos_B[0]["final_info"]["failure"] == "timed out after 1 s"
-        assert AsyncFaulty.cancelled == 5
+        eventually(lambda: AsyncFaulty.cancelled == 5)
         assert not is_failed(env.step(["a"] * 6))
 
 
