@@ -246,7 +246,7 @@ def keep_a_service_running(rng: random.Random, level: int) -> TerminalTask:
         return f"{_write('service.sh', script)}\n:{start}"
 
     return TerminalTask(
-        instruction="Start a program in the background that keeps running: for every file "
+        instruction="Start a program in the background that keeps running. For every file "
         f"NAME.{ending} that appears in the folder {folder}, it writes the sorted lines of the file to "
         f"answers/NAME.{ending} and removes the request. The files are complete when they appear, and names may have "
         "spaces. Other files stay in the folder. Write the process id of the program to service.pid. All other "
