@@ -1,13 +1,13 @@
-"""DESIGN: modules import only from rows above their own, without cycles, and each library has its homes."""
+"""The architecture: modules import only from rows above their own, without cycles, and each library has its homes."""
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 SRC = Path(__file__).parent.parent / "src"
 MODULES = {
@@ -15,7 +15,6 @@ MODULES = {
     for path in sorted((SRC / "gem").rglob("*.py"))
     if "repositories" not in path.parts  # files of tasks
 }
-TREES = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
 
 # Each name is a row; a package is one row.
 ROWS = [
@@ -198,6 +197,15 @@ COMPATIBILITY = {
     *("gem.envs.game_env.wikigame.backend", "gem.envs.game_env.wikigame.wikigame"),
     *("gem.envs.game_env.game_2048", "gem.envs.multiagent", "gem.envs.multiagent.multi_agent_env"),
 }
+
+# Public classes of one name in several modules, and why.
+SAME_NAME = {
+    "State": "each game's own state: get_state() names the field, not the class",
+    "Oracle": "each game's own oracle, beside the game",
+    "Config": "each command's flags, in the command's module",
+}
+# Modules of the compatibility layer that define classes of ours again, with the published arguments.
+PUBLISHED_AGAIN = {"gem.vector.sync_vector_env", "gem.vector.async_vector_env", "gem.wrappers.observation_wrapper"}
 
 # Doors forward to other modules lazily. __main__ is `python -m gem`, another name of the command line.
 DOORS = {"gem", "gem.envs.registration"}
@@ -401,96 +409,110 @@ def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
     return [list(group) for group in sorted(groups)]
 
 
-STATED = {m: set(stated(m, tree, package=is_package(m))) for m, tree in TREES.items()}
-NAMED = {m: set() if m in CATALOGS | DOORS else set(named(tree)) for m, tree in TREES.items()}
-IMPORTS = {m: sorted(STATED[m] | NAMED[m]) for m in MODULES}
 INSIDE = sorted(set(MODULES) - DOORS)
 
 
-def wrong_imports(module: str, is_wrong) -> list[str]:
-    return [f"{MODULES[module].name}:{line} imports {name}" for name, line in IMPORTS[module] if is_wrong(name)]
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Module name to syntax tree."""
+    return {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
 
 
-def test_every_module_is_in_a_row():
-    assert {row_of(module) for module in INSIDE} <= set(ROWS)
+@cache
+def statements() -> dict[str, set[tuple[str, int]]]:
+    """Module name to the modules that its import statements name, with their lines."""
+    return {module: set(stated(module, tree, package=is_package(module))) for module, tree in trees().items()}
 
 
-@pytest.mark.parametrize("module", INSIDE)
-def test_a_module_imports_only_from_rows_above_its_own(module):
-    own = ROWS.index(row_of(module))
-    others = {name for name, _ in IMPORTS[module] if name.startswith("gem.") and row_of(name) != row_of(module)}
-    below = {name for name in others if ROWS.index(row_of(name)) > own}
-    assert wrong_imports(module, below.__contains__) == []
+@cache
+def imports() -> dict[str, list[tuple[str, int]]]:
+    """Module name to all modules that it imports, by statement or by name, with their lines."""
+    by_name = {m: set() if m in CATALOGS | DOORS else set(named(tree)) for m, tree in trees().items()}
+    return {module: sorted(found | by_name[module]) for module, found in statements().items()}
 
 
-@pytest.mark.parametrize("package", SUB_ROWS)
-def test_a_package_imports_only_from_its_own_rows_above(package):
-    row = {name: number for number, names in enumerate(SUB_ROWS[package]) for name in names}
-    inside = {m: part_of(package, m) for m in MODULES if f"{m}.".startswith(f"gem.{package}.")}
-    assert set(inside.values()) == set(row), "every module is in a row"
-    wrong = [
-        found
-        for module, part in inside.items()
-        for found in wrong_imports(module, lambda name, part=part: row[inside.get(name, part)] > row[part])
+def wrong_imports(modules: Iterable[str], is_wrong: Callable[[str, str], bool]) -> list[str]:
+    """Every import of the given modules for which is_wrong(module, imported) holds, as "file:line imports name"."""
+    return [
+        f"{MODULES[module].relative_to(SRC)}:{line} imports {name}"
+        for module in modules
+        for name, line in imports()[module]
+        if is_wrong(module, name)
     ]
-    assert wrong == []
 
 
-def test_no_module_imports_itself_through_others():
-    graph = {m: {name for name, _ in IMPORTS[m] if name in MODULES and name != m} for m in INSIDE}
-    assert cycles(graph) == []
+def is_gem(name: str) -> bool:
+    return name.startswith("gem.")
 
 
-@pytest.mark.parametrize("module", INSIDE)
-def test_no_other_package_imports_a_leaf(module):
+def test_a_module_imports_only_from_rows_above_its_own():
+    assert {row_of(module) for module in INSIDE} <= set(ROWS), "every module is in a row"
     assert (
-        wrong_imports(module, lambda name: name.startswith("gem.") and row_of(name) in LEAVES - {row_of(module)}) == []
+        wrong_imports(INSIDE, lambda m, name: is_gem(name) and ROWS.index(row_of(name)) > ROWS.index(row_of(m))) == []
     )
 
 
-def test_no_module_imports_the_compatibility_layer():
+def test_a_package_imports_only_from_its_own_rows_above():
+    for package, rows in SUB_ROWS.items():
+        row = {name: number for number, names in enumerate(rows) for name in names}
+        inside = {m: part_of(package, m) for m in MODULES if f"{m}.".startswith(f"gem.{package}.")}
+        assert set(inside.values()) == set(row), f"every module of {package} is in a row"
+        assert (
+            wrong_imports(inside, lambda m, n, row=row, inside=inside: row[inside.get(n, inside[m])] > row[inside[m]])
+            == []
+        )
+
+
+def test_no_module_imports_itself_through_others():
+    graph = {m: {name for name, _ in imports()[m] if name in MODULES and name != m} for m in INSIDE}
+    assert cycles(graph) == []
+
+
+def test_no_other_package_imports_a_leaf():
+    assert wrong_imports(INSIDE, lambda m, name: is_gem(name) and row_of(name) in LEAVES - {row_of(m)}) == []
+
+
+def test_the_compatibility_layer_is_thin_and_imported_by_no_other_module():
     assert set(MODULES) >= COMPATIBILITY
+    lines = {
+        m: len([line for line in MODULES[m].read_text(encoding="utf-8").splitlines() if line.strip()])
+        for m in COMPATIBILITY
+    }
+    assert {module: count for module, count in lines.items() if count >= 60} == {}
+    assert wrong_imports(set(MODULES) - COMPATIBILITY - DOORS, lambda m, name: name in COMPATIBILITY) == []
+
+
+def test_modules_inside_gem_do_not_import_the_package_itself():
+    # `import gem` would hide what is used; the command line asks it for the version alone.
     wrong = [
-        f"{module} imports {name}"
-        for module in set(MODULES) - COMPATIBILITY
-        for name, _ in STATED[module] | NAMED[module]
-        if name in COMPATIBILITY
+        f"{m}:{line}" for m in INSIDE if row_of(m) not in LEAVES for name, line in statements()[m] if name == "gem"
     ]
     assert wrong == []
 
 
-@pytest.mark.parametrize("module", sorted(COMPATIBILITY))
-def test_a_module_of_the_compatibility_layer_is_thin(module):
-    code = [line for line in MODULES[module].read_text(encoding="utf-8").splitlines() if line.strip()]
-    assert len(code) < 60
-
-
-@pytest.mark.parametrize("module", INSIDE)
-def test_modules_inside_gem_do_not_import_the_package_itself(module):
-    # `import gem` would hide what is used; the command line asks it for the version alone.
-    wrong = [line for name, line in STATED[module] if name == "gem" and row_of(module) not in LEAVES]
-    assert wrong == []
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_third_party_libraries_are_imported_only_in_their_homes(module):
-    def is_wrong(name: str) -> bool:
+def test_third_party_libraries_are_imported_only_in_their_homes():
+    def is_wrong(module: str, name: str) -> bool:
         library = name.split(".")[0]
         if library in sys.stdlib_module_names or library in ("gem", "__future__"):
             return False
         return not any(home == "" or f"{module}.".startswith(f"gem.{home}.") for home in HOMES.get(library, []))
 
-    assert wrong_imports(module, is_wrong) == []
+    assert wrong_imports(MODULES, is_wrong) == []
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_importing_by_name_and_running_source_text_is_left_to_a_few_modules(module):
-    lines = sorted(set(dynamic(TREES[module])))
-    assert lines == [] or module in DYNAMIC
+def test_only_the_listed_modules_import_by_name_or_run_source_text():
+    found = {module: sorted(set(dynamic(tree))) for module, tree in trees().items()}
+    assert {module: lines for module, lines in found.items() if lines and module not in DYNAMIC} == {}
+    assert {module for module in DYNAMIC if not found.get(module)} == set(), "no longer needed"
 
 
-def test_the_list_of_dynamic_modules_has_no_stale_entry():
-    assert {module for module in DYNAMIC if module not in MODULES or not any(dynamic(TREES[module]))} == set()
+def test_a_public_class_name_is_defined_once():
+    modules = defaultdict(set)
+    for module, tree in trees().items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and module not in PUBLISHED_AGAIN:
+                modules[node.name].add(module)
+    assert {name: sorted(m) for name, m in modules.items() if len(m) > 1 and name not in SAME_NAME} == {}
 
 
 SAMPLE = """
@@ -530,9 +552,8 @@ DYNAMIC_SAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("code", DYNAMIC_SAMPLES)
-def test_the_walk_sees_dynamic_code(code):
-    assert list(dynamic(ast.parse(code)))
+def test_the_walk_sees_dynamic_code():
+    assert [code for code in DYNAMIC_SAMPLES if not list(dynamic(ast.parse(code)))] == []
     assert not list(dynamic(ast.parse("import importlib.metadata; sys.modules.get(x); sandbox.exec(x)")))
 
 
