@@ -2,15 +2,20 @@
 PYTHON ?= python3
 VENV ?= .venv
 PYTHON12 ?= python3.12
+JOBS ?= 2
 DEMO_FLAGS ?=
 FUZZ_FLAGS ?=
 bin := $(VENV)/bin
 axe := $(VENV)/axe/node_modules/axe-core/axe.min.js
 pip := $(bin)/python -m pip install --quiet --disable-pip-version-check
+pytest := $(bin)/pytest -n $(JOBS) --dist worksteal
 # Exported, so that the package's build environment is pinned as well.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+# The tests start hundreds of interpreters, which would compile gem each time.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-viewer test-exchange test-terminal test-containers test-container-hacks test-tau fuzz attack attack-all check format docs clean
+.PHONY: help demo quick test check nightly format docs clean fuzz attack attack-all test-all
+.PHONY: test-viewer test-exchange test-containers test-container-hacks test-tau
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -18,10 +23,33 @@ help:  ## list the targets
 demo: $(VENV)/.train  ## train an agent on game:GuessTheNumber-v0-easy from scratch
 	$(bin)/gem train --until greedy=.99,sampled=.9 --eval-every 10 --eval-episodes 256 $(DEMO_FLAGS)
 
-test: $(VENV)/.train $(VENV)/.dev  ## run the tests, in two processes
-	$(bin)/pytest -n 2 --dist loadfile
+quick: $(VENV)/.test  ## run the tests of the core, in two minutes and without PyTorch
+	$(pytest) --quick
 
-fuzz: $(VENV)/.train $(VENV)/.dev  ## grade math answers with fresh seeds, beside math-verify; FUZZ_FLAGS='--seconds 600'
+test: $(VENV)/.dev  ## run the tests
+	$(pytest)
+
+check: $(VENV)/.dev  ## ruff, mypy, architecture, imports, documents, recorded games
+	$(bin)/ruff format --check .
+	$(bin)/ruff check .
+	$(bin)/mypy
+	$(bin)/python scripts/docs.py --check
+	$(pytest) tests/test_architecture.py tests/test_import.py tests/test_docs.py
+	$(bin)/gem replay tests/playthroughs
+
+nightly: $(VENV)/.dev $(VENV)/.viewer  ## run everything, for hours, and print a table
+	VENV=$(VENV) scripts/nightly
+
+attack: $(VENV)/.dev  ## run a hostile program of each class against the sandbox, in two settings
+	$(bin)/pytest -m attack
+
+attack-all: $(VENV)/.dev  ## run all of them in every setting (an hour; repeat it to continue); updates benchmarks/results/attacks.md
+	cd tests/sandbox && $(CURDIR)/$(bin)/python -m envelope all --table $(CURDIR)/benchmarks/results/attacks.md
+
+test-all: $(VENV)/.dev  ## run the tests with the long versions of those that are marked exhaustive
+	$(pytest) -m "exhaustive or not exhaustive"
+
+fuzz: $(VENV)/.dev  ## grade math answers with fresh seeds, beside math-verify; FUZZ_FLAGS='--seconds 600'
 	$(bin)/python tests/graders/fuzz_math.py $(FUZZ_FLAGS)
 
 test-viewer: $(VENV)/.viewer  ## test gem view in headless Chromium (Debian: apt-get install chromium chromium-driver)
@@ -33,9 +61,6 @@ test-exchange: $(VENV)/.dev  ## test the exports and imports of gem eval with in
 	test -x build/exchange/bin/python || $(PYTHON) -m venv build/exchange
 	PIP_CONSTRAINT= build/exchange/bin/python -m pip install --quiet --disable-pip-version-check inspect-ai==0.3.285 verifiers==0.4.0
 	$(bin)/pytest -rs tests/evaluate/test_exchange.py
-
-test-terminal: $(VENV)/.dev  ## every reward hack, 100 seeds per template, all wrong solutions of the terminal tasks, all faults of swe:Mini
-	$(bin)/pytest -n 2 -m exhaustive tests/envs/terminal tests/envs/swe
 
 test-containers: $(VENV)/.dev  ## play task folders in containers of podman, or of docker with GEM_TEST_ENGINE=docker; scripts/make-test-image makes the image
 	$(bin)/pytest -rs -m containers tests/envs/containers tests/envs/swe tests/sandbox/test_container_machine.py
@@ -49,20 +74,6 @@ test-tau:  ## compare with the evaluators of TAU-bench and tau2-bench; needs Pyt
 	test -x build/tau/bin/python || $(PYTHON12) -m venv build/tau
 	PIP_CONSTRAINT= build/tau/bin/python -m pip install --quiet --disable-pip-version-check -e '$(GEM_DATA)/tau2-bench' -e '.[eval]' pytest hypothesis cloudpickle
 	GEM_TEST_TAU=1 build/tau/bin/python -m pytest -rs -s tests/envs/tau
-
-attack: $(VENV)/.train $(VENV)/.dev  ## run the hostile programs against the sandbox, in two settings
-	$(bin)/pytest -m attack
-
-attack-all: $(VENV)/.train $(VENV)/.dev  ## the same in every setting (an hour; repeat it to continue); updates benchmarks/results/attacks.md
-	cd tests/sandbox && $(CURDIR)/$(bin)/python -m envelope all --table $(CURDIR)/benchmarks/results/attacks.md
-
-check: $(VENV)/.train $(VENV)/.dev  ## ruff, mypy, architecture, imports, documents, recorded games
-	$(bin)/ruff format --check .
-	$(bin)/ruff check .
-	$(bin)/mypy
-	$(bin)/python scripts/docs.py --check
-	$(bin)/pytest tests/test_architecture.py tests/test_import.py tests/test_docs.py
-	$(bin)/gem replay tests/playthroughs
 
 format: $(VENV)/.dev  ## format the code and apply ruff's fixes
 	$(bin)/ruff check --fix .
@@ -80,15 +91,21 @@ docs: $(VENV)/.train $(VENV)/.dev  ## regenerate the references and recorded gam
 clean:  ## remove the virtual environment and all caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-$(VENV)/.train: pyproject.toml constraints.txt
+$(bin)/python:
 	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(bin)/python
+	$(pip) --editable '.[test]'
+	touch $@
+
+$(VENV)/.train: pyproject.toml constraints.txt | $(bin)/python
 	@echo "Installing PyTorch and the other dependencies into $(VENV). This takes minutes, and a few GB if pip finds no CPU build."
 	$(pip) --editable '.[train]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.train
 	$(pip) --editable '.[all,dev]'
-	touch $@
+	touch $@ $(VENV)/.test
 
 $(VENV)/.viewer: $(VENV)/.dev
 	$(pip) 'selenium>=4.20'

@@ -1,12 +1,14 @@
 """Settings for all tests: reproducible hypothesis examples without deadlines, a working Ctrl-C, their own cache.
 
-Tests marked "attack", "exhaustive" or "containers" run only if -m names the mark.
+Tests marked "attack", "exhaustive" or "containers" run only if -m names the mark. `--quick` runs the tests of
+`make quick`: those of QUICK that are not marked "slow" or "train", without PyTorch, even where it is installed.
 """
 
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -23,8 +25,31 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("GEM_CACHE", str(Path(tempfile.gettempdir()) / f"gem-tests-{os.getuid()}"))
 
 
+TESTS = Path(__file__).parent
+# Folders of `make quick`, besides the files that are in none.
+QUICK = {"cli", "conversation", "datasets", "envs", "graders", "policies", "rollout", "tools", "vector", "wrappers"}
+QUICK_ENVS = {"table", "web"}  # folders of tests/envs
+
+
+def pytest_addoption(parser):
+    parser.addoption("--quick", action="store_true", help="run the tests of `make quick`")
+
+
+def pytest_configure(config):
+    if config.option.quick:
+        sys.modules["torch"] = None  # its import takes seconds; pytest.importorskip("torch") skips
+
+
+def pytest_ignore_collect(collection_path, config):
+    if config.option.quick and collection_path.is_dir():
+        first, *others = (*collection_path.relative_to(TESTS).parts, "")
+        return first not in {*QUICK, ""} or (first == "envs" and not {*others} <= {*QUICK_ENVS, ""})
+    return None
+
+
 def pytest_collection_modifyitems(config, items):
     unwanted = [mark for mark in ("attack", "exhaustive", "containers") if mark not in config.option.markexpr]
+    unwanted += ["slow", "train"] if config.option.quick else []
     left_out = {item for item in items if any(map(item.get_closest_marker, unwanted))}
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))

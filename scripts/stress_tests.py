@@ -1,0 +1,213 @@
+"""Find tests that depend on load, order or chance: run the tests under six conditions, each with an order of its own.
+
+    scripts/stress_tests.py [CONDITION...] [--steps test attack quick] [--seed 0]
+
+Each condition runs `make test`, `make attack` and `make quick`, and what failed once more by itself, with a random
+order of modules and of the tests in them, and with a PYTHONHASHSEED of its own. Outcomes are kept in build/stress, so
+that an interrupted command continues if it is repeated. Results of another commit are replaced.
+
+Needs Linux; `forks` needs root and a writable cgroup, `weights` needs libfaketime (Debian: apt-get install faketime).
+As a pytest plugin (-p stress_tests), this module changes the initial weights of all models by up to 1e-5.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import glob
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "build" / "stress"
+PYTHON = os.environ.get("VENV", ".venv") + "/bin/python"
+CHANGE = 1e-5  # of initial weights
+SPIN = "while True: pass"
+# Forks until the limit of the group, for as long as it is not killed.
+FORKS = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
+
+
+def pytest_configure(config: object) -> None:
+    """Change the initial weights of models, by amounts that depend on the shape of a tensor alone."""
+    with contextlib.suppress(ImportError):
+        import torch
+        from transformers import PreTrainedModel
+
+        original = PreTrainedModel.post_init
+
+        def post_init(self: PreTrainedModel) -> None:
+            original(self)
+            with torch.no_grad():
+                for parameter in self.parameters():
+                    noise = torch.rand(parameter.shape, generator=torch.Generator().manual_seed(1))
+                    parameter.add_((CHANGE * (2 * noise - 1)).to(parameter))
+
+        PreTrainedModel.post_init = post_init
+
+
+@contextlib.contextmanager
+def beside(*commands: list[str], **options: object) -> Iterator[None]:
+    """Context manager that keeps other processes running, and starts those again that end."""
+    stop = threading.Event()
+
+    def keep(command: list[str]) -> None:
+        while not stop.is_set():
+            process = subprocess.Popen(
+                command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options
+            )
+            while process.poll() is None and not stop.wait(0.5):
+                pass
+            process.kill()
+            process.wait()
+
+    threads = [threading.Thread(target=keep, args=[command]) for command in commands]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+@contextlib.contextmanager
+def order() -> Iterator[dict[str, str]]:
+    yield {}
+
+
+@contextlib.contextmanager
+def training() -> Iterator[dict[str, str]]:
+    name = "stress"
+    command = [PYTHON, "-m", "gem", "train", "--name", name, "--overwrite", "--steps", "300", "--threads", "2"]
+    with beside(command):
+        yield {}
+
+
+@contextlib.contextmanager
+def busy() -> Iterator[dict[str, str]]:
+    with beside(*[[sys.executable, "-c", SPIN]] * 8):
+        yield {}
+
+
+@contextlib.contextmanager
+def forks() -> Iterator[dict[str, str]]:
+    """A fork bomb of at most 200 processes, which the kernel counts."""
+    parent = next(p for p in map(Path, ("/sys/fs/cgroup/pids", "/sys/fs/cgroup")) if (p / "cgroup.procs").exists())
+    group = parent / f"gem-stress-{os.getpid()}"
+    group.mkdir()
+    try:
+        (group / "pids.max").write_text("200")
+        with beside([sys.executable, "-c", FORKS], preexec_fn=lambda: (group / "cgroup.procs").write_text("0")):
+            yield {}
+    finally:
+        while pids := (group / "cgroup.procs").read_text().split():
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), 9)
+        group.rmdir()
+
+
+@contextlib.contextmanager
+def one_core() -> Iterator[dict[str, str]]:
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        yield {}
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+@contextlib.contextmanager
+def weights() -> Iterator[dict[str, str]]:
+    """Other initial weights, and a wall clock that jumps by an hour every few seconds; the monotonic clock does not."""
+    [library, *_] = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
+    with tempfile.NamedTemporaryFile("w", suffix=".faketime") as file:
+        os.chmod(file.name, 0o644)
+        stop = threading.Event()
+
+        def jump() -> None:
+            chance = random.Random(0)
+            while not stop.wait(5):
+                Path(file.name).write_text(f"{chance.choice([-3600, 0, 3600]):+d}")
+
+        Path(file.name).write_text("+0")
+        thread = threading.Thread(target=jump)
+        thread.start()
+        try:
+            yield {
+                "LD_PRELOAD": library,
+                "FAKETIME_TIMESTAMP_FILE": file.name,
+                "FAKETIME_NO_CACHE": "1",
+                "DONT_FAKE_MONOTONIC": "1",
+                "PYTHONPATH": str(Path(__file__).parent),
+                "PYTEST_ADDOPTS": "-p stress_tests",
+            }
+        finally:
+            stop.set()
+            thread.join()
+
+
+CONDITIONS = {c.__name__.replace("_", "-"): c for c in (order, training, busy, forks, one_core, weights)}
+
+
+def pytest_run(target: str, env: dict[str, str], options: str, jobs: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, **env, "PYTEST_ADDOPTS": f"{env.get('PYTEST_ADDOPTS', '')} {options}", "JOBS": jobs}
+    return subprocess.run(["make", target], cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True, check=False)
+
+
+def failures(cache: str) -> list[str]:
+    file = Path(cache, "v/cache/lastfailed")
+    return sorted(json.loads(file.read_text())) if file.exists() else []
+
+
+def run(condition: str, target: str, seed: int, commit: str) -> None:
+    file = RESULTS / f"{condition}-{target}-{seed}.json"
+    if file.exists() and json.loads(file.read_text())["commit"] == commit:
+        return
+    hash_seed = random.Random(f"{condition}{seed}").randrange(2**32)
+    shuffled = f"--random-order-bucket=module --random-order-seed={hash_seed}"
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as cache, CONDITIONS[condition]() as env:
+        env |= {"PYTHONHASHSEED": str(hash_seed)}
+        first = pytest_run(target, env, f"-o cache_dir={cache} {shuffled}", "2")
+        failed = failures(cache)
+        again = []
+        if first.returncode:
+            only = "--last-failed --last-failed-no-failures=none"
+            second = pytest_run(target, env, f"-o cache_dir={cache} {shuffled} {only}", "0")
+            again = failures(cache) or ([f"exit status {second.returncode}"] if second.returncode else [])
+    summary = first.stdout.strip().splitlines()[-1:]
+    found = {"commit": commit, "seconds": round(time.monotonic() - start), "summary": summary}
+    file.write_text(json.dumps({**found, "failed": failed, "failed again": again}, indent=1))
+    file.with_suffix(".log").write_text(first.stdout + (second.stdout if first.returncode else ""))
+    print(f"{condition:9} {target:7} {found['seconds']:6d} s  {summary}", flush=True)
+    for test in failed:
+        print(f"    {'failed twice' if test in again else 'second try'}: {test}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("conditions", nargs="*", metavar="CONDITION", help=", ".join(CONDITIONS))
+    parser.add_argument("--steps", nargs="+", default=["test", "attack", "quick"])
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    for condition in args.conditions or CONDITIONS:
+        for target in args.steps:
+            run(condition, target, args.seed, commit)
+
+
+if __name__ == "__main__":
+    main()
