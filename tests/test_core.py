@@ -103,7 +103,7 @@ def test_a_stop_reason_is_its_word_in_text_and_json(reason):
 
 
 def test_a_non_string_action_is_rejected_with_its_value():
-    with pytest.raises(BadAction, match=r"action must be a str, got int 7"):
+    with pytest.raises(BadAction, match=r"action .*str, got int 7"):
         require_text(7)
 
 
@@ -439,7 +439,7 @@ def test_a_seed_for_spawn_is_used_by_the_first_reset():
 
 
 def test_a_misspelled_override_is_rejected_with_a_suggestion():
-    with pytest.raises(UnknownArgument, match=r"takes no 'face'; did you mean 'faces'\?.*faces, colour"):
+    with pytest.raises(UnknownArgument, match=r"'face'.*'faces'.*faces, colour"):
         DiceEnv().spawn(face=20)
 
 
@@ -509,10 +509,10 @@ def test_the_signature_of_a_class_is_that_of_its_constructor():
 @pytest.mark.parametrize(
     "build, said",
     [
-        (lambda: GuessTheNumberEnv(max_turns="5"), "max_turns must be an integer or None, got '5'"),
-        (lambda: GuessTheNumberEnv(1, 8.5), "max_number must be an integer or None, got 8.5"),
-        (lambda: DiceEnv(faces=True), "faces must be an integer, got True"),
-        (lambda: ToolEnvWrapper(DiceEnv(), ["python"], "0.5"), "tool_reward must be a number, got '0.5'"),
+        (lambda: GuessTheNumberEnv(max_turns="5"), "max_turns .*integer or None.*'5'"),
+        (lambda: GuessTheNumberEnv(1, 8.5), r"max_number .*integer or None.*got 8\.5"),
+        (lambda: DiceEnv(faces=True), "faces .*integer.*got True"),
+        (lambda: ToolEnvWrapper(DiceEnv(), ["python"], "0.5"), "tool_reward .*number.*'0.5'"),
     ],
 )
 def test_constructors_name_an_argument_of_a_wrong_type(build, said):

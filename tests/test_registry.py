@@ -96,13 +96,13 @@ def test_a_whole_spec_can_be_registered(clean_registry):
 
 
 def test_registering_a_spec_takes_no_other_arguments(clean_registry):
-    with pytest.raises(BadValue, match=r"takes no other arguments, got None and \{'times': 2\}"):
+    with pytest.raises(BadValue, match=r"no other arguments.*None and \{'times': 2\}"):
         register(EnvSpec("x", EchoEnv), times=2)
 
 
 def test_an_id_cannot_be_registered_twice(clean_registry):
     register("x", EchoEnv)
-    with pytest.raises(DuplicateEnv, match=r"'x' is already registered with entry point .*EchoEnv"):
+    with pytest.raises(DuplicateEnv, match=r"'x' is already registered .*EchoEnv"):
         register("x", "other:Env")
     with pytest.raises(DuplicateEnv, match="game:GuessTheNumber-v0"):
         register("game:GuessTheNumber-v0", EchoEnv)
@@ -110,7 +110,7 @@ def test_an_id_cannot_be_registered_twice(clean_registry):
 
 @pytest.mark.parametrize("entry_point", [None, "no_colon", 7])
 def test_an_entry_point_must_be_a_string_with_a_colon_or_a_callable(clean_registry, entry_point):
-    with pytest.raises(BadValue, match=r"entry_point of 'x' must be 'module:Class' or a callable, got"):
+    with pytest.raises(BadValue, match=r"entry_point of 'x' .*'module:Class'.*got"):
         register("x", entry_point)
     assert "x" not in clean_registry
 
@@ -125,7 +125,7 @@ def test_an_entry_point_that_cannot_be_loaded_is_named(name):
 
 
 def test_an_unknown_id_is_reported_with_the_closest_one():
-    with pytest.raises(UnknownEnv, match=r"no env 'game:GuessTheNumbr-v0'; did you mean 'game:GuessTheNumber-v0"):
+    with pytest.raises(UnknownEnv, match=r"'game:GuessTheNumbr-v0'.*'game:GuessTheNumber-v0"):
         make("game:GuessTheNumbr-v0")
 
 
@@ -142,7 +142,7 @@ def test_an_unknown_id_is_also_a_key_error():
 
 
 def test_a_misspelled_argument_is_rejected_with_a_suggestion():
-    with pytest.raises(UnknownArgument, match=r"takes no 'max_turn'; did you mean 'max_turns'\?.*min_number"):
+    with pytest.raises(UnknownArgument, match=r"'max_turn'.*'max_turns'.*min_number"):
         make("game:GuessTheNumber-v0", max_turn=1)
 
 
@@ -166,26 +166,22 @@ class TypedEnv(EchoEnv):
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"turns": "5"}, "turns must be an integer, got '5'"),
-        ({"turns": 2.5}, "turns must be an integer, got 2.5"),
-        ({"turns": True}, "turns must be an integer, got True"),
-        ({"turns": 1, "rate": "x"}, "rate must be a number, got 'x'"),
-        ({"turns": 1, "loud": "false"}, "loud must be True or False, got 'false'"),
-        (
-            {"turns": 1, "mode": "ends"},
-            "mode must be one of 'end', 'continue' or None, got 'ends'; did you mean 'end'?",
-        ),
-        ({"turns": 1, "sizes": [1, "2"]}, "sizes must be a list whose items are each an integer, got [1, '2']"),
-        ({"turns": 1, "sizes": "12"}, "sizes must be a list whose items are each an integer, got '12'"),
+        ({"turns": "5"}, "turns .*integer, got '5'"),
+        ({"turns": 2.5}, r"turns .*integer, got 2\.5"),
+        ({"turns": True}, "turns .*integer, got True"),
+        ({"turns": 1, "rate": "x"}, "rate .*number, got 'x'"),
+        ({"turns": 1, "loud": "false"}, "loud .*True or False, got 'false'"),
+        ({"turns": 1, "mode": "ends"}, "mode .*'end', 'continue' or None.*'ends'.*'end'"),
+        ({"turns": 1, "sizes": [1, "2"]}, r"sizes .*list .*integer, got \[1, '2'\]"),
+        ({"turns": 1, "sizes": "12"}, "sizes .*list .*integer, got '12'"),
         ({"turns": 1, "note": 3}, "note must be a str"),
-        ({}, "TypedEnv: missing a required argument: 'turns'  (it takes: turns, rate"),
+        ({}, "TypedEnv: .*missing.*'turns'.*turns, rate"),
     ],
 )
 def test_a_value_of_the_wrong_type_is_rejected_with_the_expected_type(clean_registry, kwargs, message):
     register("x", TypedEnv)
-    with pytest.raises(BadValue) as caught:
+    with pytest.raises(BadValue, match=f"^{message}"):
         make("x", **kwargs)
-    assert str(caught.value).startswith(message)
 
 
 def test_values_that_match_their_annotation_and_unchecked_types_are_accepted(clean_registry):
@@ -209,12 +205,12 @@ def test_arguments_of_a_factory_are_checked_too(clean_registry):
         return EchoEnv(times=times)
 
     register("x", factory)
-    with pytest.raises(BadValue, match="times must be an integer, got 'a'"):
+    with pytest.raises(BadValue, match=r"times .*integer.*'a'"):
         make("x", times="a")
 
 
 def test_the_id_under_another_name_is_rejected(clean_registry):
-    with pytest.raises(BadValue, match=r"register\('my:Env-v0', MyEnv\), got id='x'"):
+    with pytest.raises(BadValue, match=r"register\('my:Env-v0', MyEnv\).*id='x'"):
         register(id="x", entry_point=EchoEnv)
 
 
@@ -403,7 +399,7 @@ def test_a_broken_plug_in_is_reported_in_one_line(clean_registry, monkeypatch, c
     list_envs()
     (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
     assert record.exc_info is None and "\n" not in record.getMessage()
-    assert "failed to register: ValueError: first line second line" in record.getMessage()
+    assert "ValueError: first line second line" in record.getMessage()
 
 
 def test_a_plug_in_that_names_a_class_is_reported_and_the_class_is_not_called(clean_registry, monkeypatch, caplog):
@@ -413,7 +409,7 @@ def test_a_plug_in_that_names_a_class_is_reported_and_the_class_is_not_called(cl
 
     plug_in(monkeypatch, Theirs)
     list_envs()
-    assert "plugin:Theirs names a class; it should name a module or a function" in caplog.text
+    assert "plugin:Theirs" in caplog.text and "a module or a function" in caplog.text
 
 
 @pytest.mark.parametrize("loaded", [lambda: None, importlib.metadata], ids=["function", "module"])

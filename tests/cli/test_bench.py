@@ -53,15 +53,15 @@ def test_the_ratio_is_the_median_of_pairs() -> None:
     ("argv", "part"),
     [
         ([], "gem bench requires WHAT"),
-        (["envs"], "must be vec, got 'envs'"),
-        (["vec", "--backends", "thraed"], "did you mean 'thread'?"),
-        (["vec", "--num-envs", "0"], "--num-envs must be at least 1, got 0"),
+        (["envs"], "vec, got 'envs'"),
+        (["vec", "--backends", "thraed"], "did you mean 'thread'"),
+        (["vec", "--num-envs", "0"], "--num-envs .*at least 1.*got 0"),
         (["vec", "--env", "game:Wordel-v0"], "did you mean 'game:Wordle-v0'"),
         (["vec", "--wrappers", "conact"], "did you mean 'concat'"),
     ],
 )
 def test_a_usage_error_is_one_line(argv: list[str], part: str, usage_error: Callable[..., str]) -> None:
-    assert part in usage_error("bench", *argv)
+    assert re.search(part, usage_error("bench", *argv))
 
 
 def test_no_number_is_cut_in_a_narrow_terminal(

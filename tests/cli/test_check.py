@@ -49,9 +49,7 @@ def test_a_slow_environment_is_checked_with_fewer_episodes_and_reported_as_slow(
     assert main(["check", "game:GuessTheNumber-v0-easy", "--seconds", "0.00001", "--json"]) == 0
     (report,) = json.loads(capsys.readouterr().out)
     assert (len(report["seeds"]), report["episodes"]) == (1, 1)
-    assert any(
-        r["name"] == "speed" and "slow: played only 1 seed and 1 episode;" in r["detail"] for r in report["results"]
-    )
+    assert any(r["name"] == "speed" and "1 seed and 1 episode" in r["detail"] for r in report["results"])
 
 
 @pytest.mark.parametrize("flag", [("--rows", "0"), ("--rows", "some"), ("--seconds", "0")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -76,32 +77,32 @@ def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize(
-    ("argv", "parts"),
+    ("argv", "message"),
     [
-        (["lits"], ["unknown command 'lits'; did you mean 'list'?"]),
-        (["train", "--lr", "3"], ["unknown flag --lr  (see `gem train --help`)"]),
-        (["list", "--jsno"], ["unknown flag --jsno; did you mean '--json'?"]),
-        (["version"], ["unknown command 'version'; did you mean '--version'?"]),
-        (["help", "lits"], ["unknown command 'lits'; did you mean 'list'?"]),
-        (["help", "list", "play"], ["unexpected argument 'play'"]),
-        (["serve"], ["unknown command 'serve'  (`gem --help` lists all)"]),
-        (["info", "wordle"], ["no env 'wordle'; did you mean 'game:Wordle-v0'?"]),
-        (["info", "game:Chess-v0"], ["no env 'game:Chess-v0'  (`gem list` shows all"]),
-        (["info", "zz"], ["no env 'zz'  (`gem list` shows all"]),
-        (["list", "o"], ["no env matches 'o'  (`gem list` shows all"]),
-        (["info"], ["gem info requires ID"]),
-        (["info", EASY, "--env-kwargs", "max_turns=abc"], ["max_turns must be an integer or None, got 'abc'"]),
-        (["info", EASY, "--env-kwargs", "max_turns=2.5"], ["max_turns must be an integer or None, got 2.5"]),
-        (["info", "game:GuessTheNumber-v0-eazy"], ["no env", "did you mean 'game:GuessTheNumber-v0-easy'?"]),
-        (["info", EASY, "--env-kwargs", "max_turn=3"], ["takes no 'max_turn'; did you mean 'max_turns'?"]),
-        (["info", EASY, "--env-kwargs", "max_turns=0"], ["max_turns must be at least 1, got 0"]),
-        (["play", EASY, "--seed", "-1"], ["seed must be an integer >= 0 or None, got -1"]),
-        (["play", EASY, "--seed", "x"], ["--seed must be none or an integer, got 'x'"]),
+        (["lits"], "'lits'.*'list'"),
+        (["train", "--lr", "3"], "--lr .*`gem train --help`"),
+        (["list", "--jsno"], "--jsno.*'--json'"),
+        (["version"], "'version'.*'--version'"),
+        (["help", "lits"], "'lits'.*'list'"),
+        (["help", "list", "play"], "unexpected argument 'play'"),
+        (["serve"], "command 'serve'.*`gem --help`"),
+        (["info", "wordle"], "'wordle'.*'game:Wordle-v0'"),
+        (["info", "game:Chess-v0"], r"'game:Chess-v0'  \(`gem list`"),
+        (["info", "zz"], r"'zz'  \(`gem list`"),
+        (["list", "o"], r"'o'  \(`gem list`"),
+        (["info"], "gem info requires ID"),
+        (["info", EASY, "--env-kwargs", "max_turns=abc"], "max_turns .*integer or None.*'abc'"),
+        (["info", EASY, "--env-kwargs", "max_turns=2.5"], r"max_turns .*integer or None.*got 2\.5"),
+        (["info", "game:GuessTheNumber-v0-eazy"], "-eazy'.*'game:GuessTheNumber-v0-easy'"),
+        (["info", EASY, "--env-kwargs", "max_turn=3"], "'max_turn'.*'max_turns'"),
+        (["info", EASY, "--env-kwargs", "max_turns=0"], "max_turns .*at least 1.*got 0"),
+        (["play", EASY, "--seed", "-1"], "seed .*>= 0.*got -1"),
+        (["play", EASY, "--seed", "x"], "--seed .*integer.*'x'"),
     ],
 )
-def test_a_usage_error_is_one_line_with_a_suggestion(argv: list[str], parts: list[str], usage_error: Any) -> None:
+def test_a_usage_error_is_one_line_with_a_suggestion(argv: list[str], message: str, usage_error: Any) -> None:
     error = usage_error(*argv)
-    assert all(part in error for part in parts), error
+    assert re.search(message, error), error
 
 
 def test_an_infra_error_is_one_line_and_exits_with_1(fail: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,13 +29,10 @@ def test_data_and_skip_bad_rows_apply_to_one_run_and_malformed_rows_are_reported
     copies = str(copy_of(tmp_path))
     assert main(["info", "qa:HotpotQA", "--data", copies, "--skip-bad-rows"]) == 0
     err = capsys.readouterr().err
-    assert (
-        "train.jsonl: 1 of 3 rows are malformed and were skipped" in err
-        and "train.jsonl, row 1: the column 'answer'" in err
-    )
+    assert "train.jsonl: 1 of 3 rows" in err and "row 1: the column 'answer'" in err
     assert GEM_DATA not in os.environ and GEM_SKIP_BAD_ROWS not in os.environ
     assert main(["check", "qa:HotpotQA", "--data", copies, *FEW]) == 1
-    assert "train.jsonl, row 1: the column 'answer'" in capsys.readouterr().out
+    assert "row 1: the column 'answer'" in capsys.readouterr().out
 
 
 def test_data_must_be_a_folder(usage_error):

@@ -31,11 +31,8 @@ def test_a_policy_is_scored_and_the_records_and_reports_are_written(capsys, tmp_
     flags = ["--policy", "oracle", "--env", GAME, "qa:Facts", "--limit", "5", "--detect", "0.05"]
     assert main(["eval", *flags]) == 0
     out = capsys.readouterr().out
-    assert (
-        "2 environments, 10 tasks (8 different), 1 rollout per task. Expected 95 % interval" in out
-        and "1,178 tasks" in out
-        and "10/10 done" in out
-    )
+    assert "2 environments, 10 tasks (8 different), 1 rollout" in out and "95 % interval" in out
+    assert "1,178 tasks" in out and "10/10 done" in out
     folder = tmp_path / "evals" / "oracle"
     if importlib.util.find_spec("matplotlib"):
         assert (folder / "scores.png").read_bytes().startswith(b"\x89PNG")
@@ -74,7 +71,7 @@ def test_a_run_is_graded_again_in_a_new_folder(capsys, tmp_path):
     assert main(["eval", "rescore", "run", "--json", "--out", "b"]) == 0
     assert len(json.loads(capsys.readouterr().out)["changes"]) == 1
     assert main(["eval", "rescore", "run"]) == 2
-    assert "run-rescored exists; choose another folder with --out" in capsys.readouterr().err
+    assert re.search("run-rescored exists.*--out", capsys.readouterr().err)
 
 
 def test_a_run_is_resumed_with_its_own_flags_and_may_change_its_concurrency(capsys):
@@ -101,60 +98,58 @@ def test_a_name_is_text_and_not_markup(capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ([], "needs --model and --base-url, or --policy"),
+        ([], "--model and --base-url, or --policy"),
         (["--model", "m"], "--model needs --base-url"),
-        (["--checkpoint", "nothing"], "nothing is not a training run"),
-        (["--checkpoint", "nothing", "--policy", "oracle"], "give --policy or --checkpoint, not both"),
-        (["--policy", "oracle", "--seeds", "run"], "--seeds has no effect with --policy"),
-        ([*MODEL, "--device", "cuda"], "--device has no effect with an endpoint"),
-        (["--model", "m", "--base-url", "nonsense"], "should be like http://127.0.0.1:8000/v1, got 'nonsense'"),
+        (["--checkpoint", "nothing"], "nothing is .*training run"),
+        (["--checkpoint", "nothing", "--policy", "oracle"], "--policy or --checkpoint, not both"),
+        (["--policy", "oracle", "--seeds", "run"], "--seeds .*no effect.*--policy"),
+        ([*MODEL, "--device", "cuda"], "--device .*no effect"),
+        (["--model", "m", "--base-url", "nonsense"], "http://127.0.0.1:8000/v1, .*'nonsense'"),
         (["--policy", "orcale", "--env", GAME], "got 'orcale'"),
         (["--policy", "oracle", "--env", "game:GuessTheNumber-v0-esy"], f"did you mean '{GAME}'"),
         (["--policy", "oracle", "--env", GAME, "--wrappers", "concatt"], "did you mean 'concat'"),
         (["--policy", "oracle", "--env", GAME, "--env-kwargs", "max_turn=3"], "did you mean 'max_turns'"),
-        (["--policy", "oracle", "--env", GAME, "--limit", "0"], "limit must be at least 1, got 0"),
+        (["--policy", "oracle", "--env", GAME, "--limit", "0"], " limit .*at least 1.*got 0"),
         (["--policy", "oracle", "--env", GAME, "--suite", "games"], "--env or --suite, not both"),
         (["--policy", "oracle", "--env", GAME, "--detect", "5"], "got 5"),
-        (["--resume", "nothing"], "nothing is not an evaluation"),
-        (["--resume", "run", "--out", "other"], "--out has no effect with --resume"),
-        (["--policy", "oracle", "--env", GAME, "--temperature", "1"], "--temperature has no effect with --policy"),
-        (["--policy", "oracle", "--env", GAME, "--base-url", "http://x/v1"], "--base-url has no effect with --policy"),
-        (["--policy", "oracle", "--env-kwargs", "max_turns=3"], "--env-kwargs has no effect without --env"),
-        ([*MODEL, "--temperature", "nan"], "--temperature must be a number >= 0, got nan"),
-        ([*MODEL, "--temperature", "-3"], "--temperature must be a number >= 0, got -3"),
-        ([*MODEL, "--max-tokens", "0"], "--max-tokens must be at least 1, got 0"),
-        ([*MODEL, "--top-p", "3"], "--top-p must be a number in (0, 1], got 3"),
-        ([*MODEL, "--token-limit", "0"], "--token-limit must be at least 1, got 0"),
-        ([*MODEL, "--prompt-template", "qwen3_gam"], "no prompt template 'qwen3_gam'; did you mean 'qwen3_game'"),
-        ([*MODEL, "--native-tools"], "no environment has a wrapper with a tool"),
-        (["--policy", "oracle", "--env", GAME, "--native-tools"], "--native-tools has no effect with --policy"),
-        ([*MODEL, "--mcp", "no.json"], "cannot read the MCP configuration no.json"),
-        ([*MODEL, "--timeout", "0"], "--timeout must be seconds above 0, got 0"),
-        ([*MODEL, "--env-timeout", "nan"], "--env-timeout must be seconds above 0, got nan"),
+        (["--resume", "nothing"], "nothing is .*evaluation"),
+        (["--resume", "run", "--out", "other"], "--out .*no effect.*--resume"),
+        (["--policy", "oracle", "--env", GAME, "--temperature", "1"], "--temperature .*no effect.*--policy"),
+        (["--policy", "oracle", "--env", GAME, "--base-url", "http://x/v1"], "--base-url .*no effect.*--policy"),
+        (["--policy", "oracle", "--env-kwargs", "max_turns=3"], "--env-kwargs .*no effect without --env"),
+        ([*MODEL, "--temperature", "nan"], "--temperature .*>= 0.*got nan"),
+        ([*MODEL, "--temperature", "-3"], "--temperature .*>= 0.*got -3"),
+        ([*MODEL, "--max-tokens", "0"], "--max-tokens .*at least 1.*got 0"),
+        ([*MODEL, "--top-p", "3"], r"--top-p .*\(0, 1\].*got 3"),
+        ([*MODEL, "--token-limit", "0"], "--token-limit .*at least 1.*got 0"),
+        ([*MODEL, "--prompt-template", "qwen3_gam"], "'qwen3_gam'.*'qwen3_game'"),
+        ([*MODEL, "--native-tools"], "no environment .*tool"),
+        (["--policy", "oracle", "--env", GAME, "--native-tools"], "--native-tools .*no effect.*--policy"),
+        ([*MODEL, "--mcp", "no.json"], "MCP .*no.json"),
+        ([*MODEL, "--timeout", "0"], "--timeout .*above 0.*got 0"),
+        ([*MODEL, "--env-timeout", "nan"], "--env-timeout .*above 0.*got nan"),
         (
             [*MODEL, "--extra-body", "temperature=1", "--temperature", "0.5"],
-            "--temperature and --extra-body temperature=… set the same field",
+            "--temperature .*--extra-body temperature=",
         ),
-        (["--policy", "oracle", "--env", GAME, "--env-kwargs", "foo"], "--env-kwargs takes KEY=VALUE pairs, got 'foo'"),
-        (["compare", "a", "b", "--limit", "3"], "--limit has no effect with compare"),
+        (["--policy", "oracle", "--env", GAME, "--env-kwargs", "foo"], "--env-kwargs .*KEY=VALUE.*'foo'"),
+        (["compare", "a", "b", "--limit", "3"], "--limit .*no effect.*compare"),
         (["compare", "nothing"], "at least two evaluations"),
-        (["compare", "nothing", "no"], "cannot read the report nothing (No such file or directory)\n"),
-        (["compaer", "a", "b"], "unexpected argument 'compaer'; did you mean 'compare'"),
-        (["rescore", "nothing"], "nothing is not an evaluation"),
-        (["rescore", "a", "b"], "rescore takes the folder of one evaluation, got 2"),
+        (["compare", "nothing", "no"], r"report nothing .No such file or directory.$"),
+        (["compaer", "a", "b"], "'compaer'.*'compare'"),
+        (["rescore", "nothing"], "nothing is .*evaluation"),
+        (["rescore", "a", "b"], "rescore .*one evaluation.*got 2"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(flags, message, usage_error, tmp_path):
-    assert message in usage_error("eval", *flags)
+    assert re.search(message, usage_error("eval", *flags))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_suite_with_a_misspelt_key_is_one_line(usage_error):
     pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")
     Path("suite.toml").write_text('[[env]]\nid = "qa:Facts"\nlimti = 3\n')
-    assert "unknown key 'limti'; did you mean 'limit'" in usage_error(
-        "eval", "--policy", "oracle", "--suite", "suite.toml"
-    )
+    assert re.search("'limti'.*'limit'", usage_error("eval", "--policy", "oracle", "--suite", "suite.toml"))
 
 
 @pytest.mark.parametrize(("suite", "dataset"), [("math", "axon-rl/math-eval"), ("qa", "axon-rl/search-eval")])
@@ -177,7 +172,7 @@ def test_an_occupied_folder_is_one_line(usage_error, capsys):
     assert main([*flags, "--policy", "oracle"]) == 0
     capsys.readouterr()
     error = usage_error(*flags, "--policy", "random")
-    assert "run holds an evaluation; continue it with --resume run, or choose another folder" in error
+    assert re.search("run holds .*--resume run", error)
 
 
 def test_the_commands_and_the_suite_of_the_page_are_valid(tmp_path):
@@ -211,7 +206,7 @@ class TestLocalModels:
     def test_a_checkpoint_plays_the_evaluation_of_its_run_with_the_recorded_outcomes(self, trained, capsys):
         assert main(["eval", "--checkpoint", str(trained.path), "--seeds", "run", "--out", "e"]) == 0
         out = capsys.readouterr().out
-        assert "24 of 24 episodes ended as the run has recorded for update-000001" in out
+        assert re.search("24 of 24 episodes .*update-000001", out)
         recorded = trained.read_evaluation(1, "greedy")
         played = {t.episode: t for t in read_jsonl("e/trajectories.jsonl")}
         assert [(o["seed"], o["reward"], o["turns"]) for o in recorded] == [
@@ -235,9 +230,7 @@ class TestLocalModels:
             trainer.run()
         assert main(["eval", "--checkpoint", str(tmp_path / "sets"), "--seeds", "run", "--out", "e"]) == 0
         out = " ".join(capsys.readouterr().out.split())
-        assert (
-            "32 of 32 episodes ended as the run has recorded for update-000001; the run has sampled other sets" in out
-        )
+        assert re.search("32 of 32 episodes .*update-000001; .*other sets", out)
         played = list(read_jsonl("e/trajectories.jsonl"))
         assert len(played) == 44
         tokens = [max(len(turn.sampled_ids) for turn in t.turns) for t in sorted(played, key=lambda t: t.episode)]
@@ -271,15 +264,15 @@ class TestLocalModels:
     @pytest.mark.parametrize(
         ("flags", "message"),
         [
-            (["--base-url", "http://x/v1"], "--base-url has no effect with --checkpoint"),
-            (["--seeds", "run", "--env", GAME], "--env has no effect with --seeds run"),
-            (["--rollouts", "2"], "--rollouts above 1 needs --temperature above 0"),
+            (["--base-url", "http://x/v1"], "--base-url .*no effect.*--checkpoint"),
+            (["--seeds", "run", "--env", GAME], "--env .*no effect.*--seeds run"),
+            (["--rollouts", "2"], "--rollouts above 1 .*--temperature above 0"),
             (["--device", "abacus"], "cannot use the device 'abacus'"),
             (["--max-tokens", "100000"], "leaves no room for a prompt"),
         ],
     )
     def test_flags_without_a_meaning_for_a_checkpoint_are_one_line(self, flags, message, trained, usage_error):
-        assert message in usage_error("eval", "--checkpoint", str(trained.path), *flags)
+        assert re.search(message, usage_error("eval", "--checkpoint", str(trained.path), *flags))
 
 
 class TestEndpoints:
@@ -360,7 +353,7 @@ class TestEndpoints:
         with self.serve(lambda request: Answer(status=500)) as server:
             assert main(["eval", "--model", "m", "--base-url", f"{server.url}/.", "--env", GAME]) == 1
         error = capsys.readouterr().err
-        assert "all of the first 8 samples failed" in error and "a base URL usually ends with /v1" in error
+        assert "first 8 samples" in error and "a base URL usually ends with /v1" in error
         assert error.count("\n") == 1 and list(tmp_path.iterdir()) == []
 
     def test_over_two_percent_of_failures_exit_with_1_unless_they_are_allowed(self, capsys):
@@ -375,5 +368,5 @@ class TestEndpoints:
             flags = ["--model", "m", "--base-url", server.url, "--env", GAME, "--limit", "40", "--retries", "0"]
             assert main(["eval", *flags]) == 1
             captured = capsys.readouterr()
-            assert "of the samples failed, more than 2%" in captured.err and "scored 0 or 1" in captured.out
+            assert "more than 2%" in captured.err and "scored 0 or 1" in captured.out
             assert main(["eval", *flags, "--allow-failures"]) == 0

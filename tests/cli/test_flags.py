@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Optional
@@ -117,7 +118,7 @@ def test_a_positional_argument_may_follow_pairs() -> None:
 
     with_id_last = parse(Named, ["--pairs", "a=1", "b=x", "game"])
     assert with_id_last == Named(id="game", pairs={"a": 1, "b": "x"}) == parse(Named, ["game", "--pairs", "a=1", "b=x"])
-    with pytest.raises(BadValue, match="--pairs takes KEY=VALUE pairs, got 'other'"):
+    with pytest.raises(BadValue, match=r"--pairs .*KEY=VALUE.*'other'"):
         parse(Named, ["game", "--pairs", "a=1", "other"])
 
 
@@ -141,14 +142,14 @@ def test_arguments_after_two_dashes_are_positional() -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["--steps", "many"], "--steps must be an integer, got 'many'"),
-        (["--rate", "fast"], "--rate must be a number, got 'fast'"),
-        (["--clip", "nil"], "--clip must be none or a number, got 'nil'"),
-        (["--mode", "batsh"], "--mode must be one of turn, batch, got 'batsh'; did you mean 'batch'?"),
-        (["--folds", "3"], "--folds must be none or one of 2, 4, got '3'"),
-        (["--scale", "maybe"], "--scale must be one of std, none, got 'maybe'"),
-        (["--env-kwargs", "a=1", "b"], "--env-kwargs takes KEY=VALUE pairs, got 'b'"),
-        (["--env-kwargs", "=1"], "--env-kwargs takes KEY=VALUE pairs, got '=1'"),
+        (["--steps", "many"], "--steps .*integer.*'many'"),
+        (["--rate", "fast"], "--rate .*number.*'fast'"),
+        (["--clip", "nil"], "--clip .*none or a number.*'nil'"),
+        (["--mode", "batsh"], "--mode .*turn, batch.*'batsh'.*'batch'"),
+        (["--folds", "3"], "--folds .*none or .*2, 4.*'3'"),
+        (["--scale", "maybe"], "--scale .*std, none.*'maybe'"),
+        (["--env-kwargs", "a=1", "b"], "--env-kwargs .*KEY=VALUE.*'b'"),
+        (["--env-kwargs", "=1"], "--env-kwargs .*KEY=VALUE.*'=1'"),
         (["--steps"], "--steps: expected one argument"),
         (["--steps", "--verbose"], "--steps: expected one argument"),
     ],
@@ -156,15 +157,15 @@ def test_arguments_after_two_dashes_are_positional() -> None:
 def test_a_bad_value_error_names_the_flag_and_the_expected_type(argv: list[str], message: str) -> None:
     with pytest.raises(BadValue) as caught:
         options(*argv)
-    assert str(caught.value).startswith(message)
+    assert re.match(message, str(caught.value))
 
 
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["--stesp", "3"], "unknown flag --stesp; did you mean '--steps'?"),
-        (["--step", "3"], "unknown flag --step; did you mean '--steps'?"),
-        (["--no-verbos"], "unknown flag --no-verbos; did you mean '--no-verbose'?"),
+        (["--stesp", "3"], "unknown flag --stesp.*'--steps'"),
+        (["--step", "3"], "unknown flag --step;.*'--steps'"),
+        (["--no-verbos"], "unknown flag --no-verbos;.*'--no-verbose'"),
         (["-v"], "unknown flag -v"),
         (["--secret", "1"], "unknown flag --secret"),
         (["stray"], "unexpected argument 'stray'"),
@@ -173,7 +174,7 @@ def test_a_bad_value_error_names_the_flag_and_the_expected_type(argv: list[str],
 def test_unknown_and_abbreviated_flags_are_rejected(argv: list[str], message: str) -> None:
     with pytest.raises(UnknownArgument) as caught:
         options(*argv)
-    assert str(caught.value).startswith(message)
+    assert re.match(message, str(caught.value))
 
 
 def test_every_missing_required_value_is_named() -> None:
@@ -185,7 +186,7 @@ def test_every_missing_required_value_is_named() -> None:
 
 def test_choices_given_to_flag_are_enforced() -> None:
     assert parse(Positionals, ["1", "--colour", "green"]).colour == "green"
-    with pytest.raises(BadValue, match="one of red, green, got 'blue'"):
+    with pytest.raises(BadValue, match=r"--colour .*red, green.*'blue'"):
         parse(Positionals, ["1", "--colour", "blue"])
 
 

@@ -1,6 +1,7 @@
 """gem plot."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -51,13 +52,13 @@ def test_a_list_of_runs_has_their_scores(run: Path, capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["-o", "a.txt"], "--out must end in .png, .svg, .pdf, got 'a.txt'"),
+        (["-o", "a.txt"], r"--out .*\.png, \.svg, \.pdf.*'a\.txt'"),
         (["-o", "no/such/a.png"], "its folder does not exist"),
-        (["--metrics", "sucess"], "no run has the metric 'sucess'"),
+        (["--metrics", "sucess"], "'sucess'.*metrics.md"),
         (["--json"], "--json needs --list"),
     ],
 )
 def test_a_usage_error_is_one_line_and_exits_with_2(flags, message, run: Path, capsys):
     assert main(["plot", str(run), *flags]) == 2
     error = capsys.readouterr().err
-    assert error.count("\n") == 1 and message in error
+    assert error.count("\n") == 1 and re.search(message, error)

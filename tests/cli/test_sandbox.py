@@ -3,6 +3,7 @@
 import http.client
 import io
 import os
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -105,27 +106,28 @@ def test_selftest_fails_if_a_check_fails(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["run"], "gem sandbox run needs a file, or - for standard input"),
-        (["report", "x.py"], "gem sandbox report takes no file, got 'x.py'"),
-        (["raport"], "did you mean 'report'?"),
-        (["run", "missing.py", *BACKEND], "missing.py: No such file or directory"),
-        (["report", "--backend", "zygot"], "did you mean 'zygote'?"),
-        (["report", "--level", "nss"], "did you mean 'ns'?"),
-        (["report", *BACKEND, "--level", "ns"], "sandbox 'subprocess' has no option 'level'"),
-        (["report", "--backend", "remote"], "sandbox 'remote' requires the option url="),
-        (["report", *BACKEND, "--wall-s", "-1"], "limit wall_s must be a finite number above 0, got -1.0"),
+        (["run"], "sandbox run needs a file, or - "),
+        (["report", "x.py"], "sandbox report .*'x.py'"),
+        (["raport"], "did you mean 'report'"),
+        (["run", "missing.py", *BACKEND], "missing.py: No such file"),
+        (["report", "--backend", "zygot"], "did you mean 'zygote'"),
+        (["report", "--level", "nss"], "did you mean 'ns'"),
+        (["report", *BACKEND, "--level", "ns"], "'subprocess' .*'level'"),
+        (["report", "--backend", "remote"], "'remote' requires .*url="),
+        (["report", *BACKEND, "--wall-s", "-1"], r"wall_s .*above 0.*got -1\.0"),
         (["serve", *BACKEND], "needs a token in GEM_SANDBOX_TOKEN"),
     ],
 )
 def test_a_usage_error_is_one_line(argv, said, usage_error, typed, monkeypatch):
     monkeypatch.delenv("GEM_SANDBOX_TOKEN", raising=False)
-    assert said in usage_error("sandbox", *argv)
+    assert re.search(said, usage_error("sandbox", *argv))
 
 
 def test_an_infra_error_is_one_line_and_exits_with_1(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["sandbox", "report", "--backend", "docker"]) == 1
-    assert capsys.readouterr().err == "gem: error: docker is not installed; install podman or docker\n"
+    error = capsys.readouterr().err
+    assert re.fullmatch("gem: error: docker .*install podman or docker\n", error)
 
 
 def test_serve_serves_the_sandbox_until_it_is_interrupted():

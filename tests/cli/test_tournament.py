@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 
 import pytest
 
@@ -42,17 +43,17 @@ def test_a_tournament_is_resumed_with_its_own_settings(capsys, tmp_path):
     ("flags", "message"),
     [
         (["random", "oracle"], "needs --env"),
-        (["random", *NIM], "at least two players, got 1"),
+        (["random", *NIM], "two players, got 1"),
         (["random", "random", *NIM], "'random' twice"),
-        (["random", "orcale", *NIM], "unknown player 'orcale'; did you mean 'oracle'?"),
+        (["random", "orcale", *NIM], "'orcale'.*'oracle'"),
         (["random", "strength:much", *NIM], "takes a number between 0 and 1"),
-        (["random", "strength:2", *NIM], "strength must be between 0 and 1"),
-        (["random", "oracle", "--env", "game:Wordle-v0"], "is not a game between players"),
-        (["random", "oracle", "--env", "board:Nim-v0", "--games", "3"], "games must be an even number"),
+        (["random", "strength:2", *NIM], "strength .*between 0 and 1"),
+        (["random", "oracle", "--env", "game:Wordle-v0"], "game:Wordle-v0 .*`gem list`"),
+        (["random", "oracle", "--env", "board:Nim-v0", "--games", "3"], "games .*even"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(flags, message, capsys):
     assert main(["tournament", *flags]) == 2
     error = capsys.readouterr().err
-    assert message in error
+    assert re.search(message, error)
     assert len(error.splitlines()) == 1

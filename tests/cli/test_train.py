@@ -1,6 +1,7 @@
 """gem train."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -30,32 +31,32 @@ def test_a_run_prints_scores_and_two_games_and_writes_its_files(tmp_path, capsys
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--steps", "-1"], "steps must be at least 1, got -1"),
-        (["--env", "game:GuessTheNumber-v0-esy"], "did you mean 'game:GuessTheNumber-v0-easy'"),
+        (["--steps", "-1"], "steps .*at least 1.*got -1"),
+        (["--env", "game:GuessTheNumber-v0-esy"], "-esy'.*'game:GuessTheNumber-v0-easy'"),
         (["--env-kwargs", "max_turn=3"], "did you mean 'max_turns'"),
-        (["--model", "/no/such/model"], "no model folder '/no/such/model'"),
+        (["--model", "/no/such/model"], "folder '/no/such/model'"),
         (["--stepz", "3"], "did you mean '--steps'"),
         (["--steps", "many"], "many"),
         (["--resume", "/no/such/run"], "is not a training run"),
         (["--resume", "/no/such/run", "--steps", "3"], "is not a training run"),
         (["--resume", "/no/such/run", "--seed", "0"], "drop --seed"),
-        (["--until", "greedy=2"], "until takes success rates above 0 and up to 1"),
+        (["--until", "greedy=2"], "until .*above 0 and up to 1"),
         (["--out", "/dev/null/runs"], "cannot write the run"),
-        (["--advantage", "median"], "gigpo, gae, branch, seat, got 'median'"),
-        (["--critic", "shared"], "critic needs a critic: advantage='gae', got 'turn'"),
+        (["--advantage", "median"], "gigpo, gae, branch, seat.*'median'"),
+        (["--critic", "shared"], "critic .*advantage='gae'.*'turn'"),
         (["--lora-modules", "q_prj"], "lora_modules='q_prj' needs lora_rank"),
-        (["--env", "math:Arithmetic=0"], "the weights of env need a positive sum, got math:Arithmetic=0"),
-        (["--env", "math:Arithmetic", "qa:Facts", "--wrappers", "concat,concat"], "would show the history twice"),
-        (["--config", "nowhere.toml"], "cannot read --config nowhere.toml"),
+        (["--env", "math:Arithmetic=0"], "weights of env .*math:Arithmetic=0"),
+        (["--env", "math:Arithmetic", "qa:Facts", "--wrappers", "concat,concat"], "concat .*history twice"),
+        (["--config", "nowhere.toml"], "--config nowhere.toml"),
         (["--seed", "1", "2", "1"], "--seed names a seed twice: 1 2 1"),
-        (["--dry-run", "--json"], "--dry-run prints TOML; drop --json"),
+        (["--dry-run", "--json"], "--dry-run .*--json"),
     ],
 )
 def test_a_usage_error_is_one_line_and_exits_with_2(flags, message, tmp_path, capsys):
     out = [] if "--out" in flags or "--resume" in flags else ["--out", str(tmp_path)]
     assert main(["train", *out, *flags]) == 2
     captured = capsys.readouterr()
-    assert captured.err.count("\n") == 1 and message in captured.err
+    assert captured.err.count("\n") == 1 and re.search(message, captured.err)
 
 
 def test_a_run_says_whether_it_reached_its_targets_and_can_be_lengthened(tmp_path, capsys):
@@ -75,7 +76,7 @@ def test_a_warning_is_printed_once_and_recorded_in_the_metrics(tmp_path, capsys)
     flags = [*SMALL, "--steps=5", "--max-new-tokens=2"]
     assert main(["train", "--out", str(tmp_path), "--name", "r", *flags]) == 0
     out = capsys.readouterr().out
-    assert out.count("raise --max-new-tokens") == 1 and "warning, update 3: 100% of the replies are cut" in out
+    assert out.count("raise --max-new-tokens") == 1 and "warning, update 3: 100%" in out
     rows = [json.loads(line) for line in (tmp_path / "r" / "metrics.jsonl").read_text().splitlines()]
     assert ["cut_replies" in row["warnings"] for row in rows] == [False, False, True, True, True]
 

@@ -43,9 +43,7 @@ def test_a_published_command_line_serves_a_corpus(corpus, served):
 
 def test_an_option_without_effect_is_named_in_one_warning(corpus, served, monkeypatch):
     monkeypatch.setattr("gem._internal.construction._warned", False)
-    with pytest.warns(
-        CompatibilityWarning, match="retrieval_server: --faiss_gpu has no effect: indexes are searched on"
-    ):
+    with pytest.warns(CompatibilityWarning, match="retrieval_server: --faiss_gpu .*no effect"):
         assert retrieval(corpus, "--max_batch_size", "8", "--faiss_gpu", "True") == 0
     served[0][0].close()
 
@@ -69,7 +67,8 @@ def test_an_index_of_the_published_server_is_refused(corpus, capsys):
     index = corpus.with_name("e5_Flat.index")
     index.write_bytes(b"faiss")
     assert retrieval_server.main(["--index_path", str(index), "--corpus_path", str(corpus)]) == 2
-    assert "is a file; an index is a folder" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert str(index) in error and "an index is a folder" in error
 
 
 def test_a_published_command_line_serves_a_web_search(served):

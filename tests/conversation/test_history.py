@@ -242,9 +242,9 @@ def test_as_few_turns_as_possible_are_dropped_and_never_the_newest():
 @pytest.mark.parametrize(
     ("kwargs", "says"),
     [
-        ({"max_turns": 0}, "max_turns must be at least 1 or None, got 0"),
-        ({"max_tokens": -1}, "max_tokens must be at least 1 or None, got -1"),
-        ({"overflow": "drop"}, "overflow must be 'end' or 'drop_oldest', got 'drop'"),
+        ({"max_turns": 0}, "max_turns .*at least 1 or None.*got 0"),
+        ({"max_tokens": -1}, "max_tokens .*at least 1 or None.*got -1"),
+        ({"overflow": "drop"}, "overflow .*'end' or 'drop_oldest'.*'drop'"),
     ],
 )
 def test_invalid_limits_are_refused(kwargs, says):
@@ -253,7 +253,7 @@ def test_invalid_limits_are_refused(kwargs, says):
 
 
 def test_a_first_prompt_past_the_limit_is_refused():
-    with pytest.raises(BadValue, match="the first prompt has 8 tokens, and max_tokens is 7"):
+    with pytest.raises(BadValue, match=r"first prompt .*8 tokens.*max_tokens .*7"):
         History(max_tokens=7).context(ChatFormat(Letters()), [], [user("rules")], None)
 
 

@@ -17,7 +17,7 @@ def test_the_text_of_images_and_the_last_message_are_wrapped():
     assert template.apply({"text": "a", "images": [1]}) == {"text": "[a]", "images": [1]}
     messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "a"}]
     assert template.apply(messages) == [messages[0], {"role": "user", "content": "[a]"}]
-    with pytest.raises(BadValue, match="needs an observation of text, got int"):
+    with pytest.raises(BadValue, match=r"observation of text.*int"):
         template.apply(3)
 
 

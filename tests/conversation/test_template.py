@@ -177,13 +177,13 @@ def test_adjacent_tool_results_and_user_messages_are_joined():
 
 
 def test_refused_messages_are_named_by_role():
-    with pytest.raises(BadValue, match="refuses messages of user, user: RuntimeError: roles must alternate"):
+    with pytest.raises(BadValue, match=r"user, user: RuntimeError: .*must alternate"):
         ChatFormat(NoTools()).prompt([user("a"), user("b")])
 
 
 def test_content_that_is_not_text_is_refused():
     message: Any = {"role": "user", "content": [{"type": "image", "image": None}]}
-    with pytest.raises(BadValue, match="messages of text, got content of list"):
+    with pytest.raises(BadValue, match=r"messages of text.*content of list"):
         ChatFormat(Letters()).prompt([message, message])
 
 

@@ -65,10 +65,10 @@ def test_a_modified_file_is_opened_again(tmp_path):
         ("a.jsonl", "\n\n", "no rows"),
         ("a.json", "{}", "must be a JSON list"),
         ("a.json", "[1", "invalid JSON"),
-        ("a.txt", "x", r"formats of dataset files are \.jsonl, \.jsonl\.gz, \.json, \.csv and \.parquet"),
+        ("a.txt", "x", r"\.jsonl, \.jsonl\.gz, .*\.csv and \.parquet"),
         ("a.csv", "", "no rows"),
-        ("a.csv", "x,y\n1,2\n3\n", "row 1 must have the columns of the header: x, y"),
-        ("a.csv", "x,y\n1,2,3\n", "row 0 must have the columns of the header: x, y"),
+        ("a.csv", "x,y\n1,2\n3\n", "row 1 .*header: x, y"),
+        ("a.csv", "x,y\n1,2,3\n", "row 0 .*header: x, y"),
         ("a.csv", 'x,y\n"1,2\n', "invalid CSV"),
         ("a.jsonl.gz", "not zipped", "gzip"),
     ],
@@ -96,7 +96,7 @@ def test_a_malformed_line_is_reported_by_file_and_row_on_access(tmp_path):
     assert rows[0] == {"n": 0}
     with pytest.raises(BadValue, match=r"a\.jsonl, row 1 is invalid JSON"):
         rows[1]
-    with pytest.raises(BadValue, match=r"a\.jsonl, row 2 must be a JSON object"):
+    with pytest.raises(BadValue, match=r"a\.jsonl, row 2 .*JSON object"):
         rows[2]
 
 
@@ -153,11 +153,11 @@ def test_zipped_json_lines_are_read(tmp_path):
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(path.read_bytes() + b"\n[1]\n"))
     rows = read_file(tmp_path / "b.jsonl.gz")
     assert list(rows[:7]) == ROWS
-    with pytest.raises(BadValue, match=r"b\.jsonl\.gz, row 7 must be a JSON object"):
+    with pytest.raises(BadValue, match=r"b\.jsonl\.gz, row 7 .*JSON object"):
         rows[7]
     assert list(pickle.loads(pickle.dumps(rows))[:7]) == ROWS
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(path.read_bytes())[:-12])
-    with pytest.raises(BadValue, match=r"cut\.jsonl\.gz: invalid gzip file"):
+    with pytest.raises(BadValue, match=r"cut\.jsonl\.gz.*gzip"):
         read_file(tmp_path / "cut.jsonl.gz")
 
 
@@ -172,7 +172,7 @@ def test_a_file_of_another_format_is_refused_with_the_formats_that_are_read(tmp_
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "rows.xlsx").write_text("x")
-    with pytest.raises(BadValue, match=r"rows\.xlsx: this format is not read; .*\.csv and \.parquet"):
+    with pytest.raises(BadValue, match=r"rows\.xlsx.*\.csv and \.parquet"):
         load_rows("data/rows.xlsx")
 
 
@@ -194,7 +194,7 @@ def test_numbered_files_belong_to_the_split_that_their_folder_names(tmp_path):
 def test_one_of_several_configurations_must_be_chosen(tmp_path):
     write_jsonl(tmp_path / "easy" / "test.jsonl", ROWS[:2])
     write_jsonl(tmp_path / "hard" / "test.jsonl", ROWS[2:])
-    with pytest.raises(BadValue, match=r"has the configurations 'easy', 'hard': pass the folder of one .*easy"):
+    with pytest.raises(BadValue, match=r"'easy', 'hard'.*pass .*/easy"):
         load_rows(tmp_path, "test")
     assert len(load_rows(tmp_path / "hard", "test")) == 5
 
@@ -206,5 +206,5 @@ def test_folders_written_by_save_to_disk_are_loaded(tmp_path):
     datasets.DatasetDict({"train": rows, "test": rows.select([0])}).save_to_disk(tmp_path / "two")
     assert list(load_rows(str(tmp_path / "one"))) == ROWS
     assert list(load_rows(tmp_path / "two", "train")) == ROWS and len(load_rows(tmp_path / "two", "test")) == 1
-    with pytest.raises(BadValue, match="split must be one of 'train', 'test', got 'dev'"):
+    with pytest.raises(BadValue, match=r"split .*'train', 'test'.*'dev'"):
         load_rows(tmp_path / "two", "dev")

@@ -258,7 +258,7 @@ def test_columns_can_be_named():
 
 @pytest.mark.parametrize("kwargs", [{"question_key": "txt"}, {"test_key": "checks"}])
 def test_an_unknown_column_is_an_error_that_lists_the_columns(kwargs):
-    with pytest.raises(BadValue, match=r"dataset row has no column '(txt|checks)'; its columns are 'problem', 'tests'"):
+    with pytest.raises(BadValue, match=r"no column '(txt|checks)'.*'problem', 'tests'"):
         CodeEnv(dataset=[ADD], **kwargs).reset(seed=0)
 
 
@@ -279,7 +279,7 @@ def test_the_constructor_rejects_values_out_of_range(kwargs):
 def test_an_unknown_sandbox_name_raises_bad_value():
     env = CodeEnv(dataset=[ADD], sandbox_type="zygot")
     env.reset(seed=0)
-    with pytest.raises(BadValue, match="no sandbox_type 'zygot'; did you mean 'zygote'"):
+    with pytest.raises(BadValue, match=r"'zygot'.*'zygote'"):
         env.step(fenced(ADDS))
 
 

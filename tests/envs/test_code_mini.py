@@ -109,7 +109,7 @@ def test_the_references_of_functions_do_not_change_their_arguments():
 def test_every_task_has_one_reference_and_a_task_of_another_data_set_has_none():
     assert [solution.task for solution in solutions("mini")] == IDS
     assert not {solution.task for solution in solutions("warmup")} & set(IDS)
-    with pytest.raises(BadValue, match="no reference solution for task 'HumanEval/0'"):
+    with pytest.raises(BadValue, match=r"reference solution .*'HumanEval/0'"):
         reference("HumanEval/0")
 
 

@@ -78,7 +78,7 @@ def test_an_invalid_row_number_is_rejected_and_changes_nothing(idx):
     env = Sums(dataset=rows(9))
     env.reset(seed=1)
     before = env.get_state()
-    with pytest.raises(BadValue, match="idx must be a row number from 0 to 8"):
+    with pytest.raises(BadValue, match=r"idx .*0 to 8"):
         env.reset(idx=idx)
     assert env.get_state() == before
 
@@ -197,7 +197,7 @@ def test_a_split_is_selected_by_name():
     data = {"train": rows(3), "test": rows(2)}
     assert len(Sums(dataset=data, split="test").dataset) == 2
     assert len(Sums(dataset=data).dataset) == 3
-    with pytest.raises(BadValue, match="split must be one of 'train', 'test'"):
+    with pytest.raises(BadValue, match=r"split .*'train', 'test'.*'validation'"):
         Sums(dataset=data, split="validation")
 
 

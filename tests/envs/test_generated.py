@@ -309,7 +309,7 @@ def test_a_seed_determines_its_sequence_of_questions(env_id):
 @pytest.mark.parametrize(
     ("level", "message"),
     [
-        (6, r"level must be an integer from 1 to 5, got 6; did you mean 5\?"),
+        (6, "level .*1 to 5.*got 6; did you mean 5"),
         (0, r"got 0; did you mean 1\?"),
         ("3", "got '3'"),
         (2.0, "got 2.0"),
@@ -328,7 +328,7 @@ def test_all_families_reject_the_same_levels(env_id, level, message):
     ("build", "message"),
     [
         (lambda: MathFamilyEnv("aritmetic"), "did you mean 'arithmetic'"),
-        (lambda: LogicRulesEnv(depth=MAX_DEPTH + 1), "depth must be an integer from 0 to 8, got 9"),
+        (lambda: LogicRulesEnv(depth=MAX_DEPTH + 1), "depth .*0 to 8.*got 9"),
         (lambda: LogicRulesEnv(distractors=-1), "distractors must be"),
         (lambda: gem.make("logic:Rules", levle=2), "did you mean 'level'"),
     ],

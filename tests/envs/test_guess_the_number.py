@@ -156,9 +156,9 @@ def test_a_rejected_action_uses_up_no_turn():
 @pytest.mark.parametrize(
     ("kwargs", "says"),
     [
-        ({"min_number": 9, "max_number": 3}, "min_number must not exceed max_number, got 9 > 3"),
-        ({"max_turns": 0}, "max_turns must be at least 1, got 0"),
-        ({"on_unreadable": "stop"}, "on_unreadable must be one of 'end', 'continue', got 'stop'"),
+        ({"min_number": 9, "max_number": 3}, "min_number .*max_number.*got 9 > 3"),
+        ({"max_turns": 0}, "max_turns .*at least 1.*got 0"),
+        ({"on_unreadable": "stop"}, "on_unreadable .*'end', 'continue'.*'stop'"),
     ],
 )
 def test_invalid_parameters_are_rejected(kwargs, says):

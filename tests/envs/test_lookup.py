@@ -35,5 +35,5 @@ def test_the_drawers_of_an_episode_have_different_digits_as_names():
     env = LookupEnv(drawers=10)
     env.reset(seed=0)
     assert sorted(env.look_up_keys()) == list("0123456789") and env.state.asked in env.rules()
-    with pytest.raises(BadValue, match="drawers must be from 1 to 10, got 11"):
+    with pytest.raises(BadValue, match=r"drawers .*1 to 10.*got 11"):
         LookupEnv(drawers=11)

@@ -78,9 +78,9 @@ def test_a_grader_timeout_raises_and_the_task_stays_open(monkeypatch):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"problem": "x?", "answer": None}, r"data\.jsonl, row 0: the column 'answer' must hold an answer, got None"),
+        ({"problem": "x?", "answer": None}, r"data\.jsonl, row 0: .*'answer' .*got None"),
         ({"problem": "x?"}, "it|has 'problem'"),
-        ({"problem": "", "answer": "1"}, "the column 'problem' must be text, got ''"),
+        ({"problem": "", "answer": "1"}, "'problem' .*text, got ''"),
         ({"question": "x?", "answer": "1"}, "the row has 'question', 'answer'"),
         ({"problem": "x?", "answer": ["1", None]}, "must hold an answer"),
         ({"problem": "x?", "answer": r"\frac{1}{"}, r"row 0: .* unreadable answer, .*braces are not balanced"),
@@ -157,5 +157,5 @@ def test_contradictory_options_are_rejected(kwargs):
 
 
 def test_an_unknown_answer_format_is_rejected():
-    with pytest.raises(BadValue, match="answer_format must be one of 'boxed', 'tag', 'code', 'plain', got 'box'"):
+    with pytest.raises(BadValue, match=r"answer_format .*'boxed', 'tag', 'code', 'plain'.*'box'"):
         MathEnv(dataset=ROWS, answer_format="box")  # type: ignore[arg-type]

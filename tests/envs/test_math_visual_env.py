@@ -31,12 +31,12 @@ def test_an_image_is_read_from_every_form_that_datasets_use(image, tmp_path):
 
 @pytest.mark.parametrize("value", [None, 3, {"path": None}])
 def test_a_value_that_is_no_image_is_refused(value):
-    with pytest.raises(BadValue, match="the column 'figure' must hold an image"):
+    with pytest.raises(BadValue, match=r"'figure' must hold .*got (NoneType|int|dict)"):
         read_image(value, "figure")
 
 
 def test_a_broken_image_is_refused():
-    with pytest.raises(BadValue, match="the column 'figure' has an unreadable image"):
+    with pytest.raises(BadValue, match=r"'figure' .*unreadable image"):
         read_image(b"no image", "figure")
 
 

@@ -48,7 +48,7 @@ def test_reference_answers_in_the_question_are_no_secrets():
 
 
 def test_contradictory_and_unknown_options_are_refused():
-    with pytest.raises(BadValue, match="extract_boxed=True conflicts with answer_format='tag'"):
+    with pytest.raises(BadValue, match=r"extract_boxed=True .*answer_format='tag'"):
         QaEnv(dataset=[ROW], extract_boxed=True, answer_format="tag")
-    with pytest.raises(BadValue, match="reward must be one of 'exact', 'f1', got 'bleu'"):
+    with pytest.raises(BadValue, match=r"reward .*'exact', 'f1'.*'bleu'"):
         QaEnv(dataset=[ROW], reward="bleu")

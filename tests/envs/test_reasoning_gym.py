@@ -76,12 +76,12 @@ def test_a_configuration_reaches_the_generator():
 
 
 def test_an_unknown_field_is_rejected_with_the_known_ones():
-    with pytest.raises(UnknownArgument, match=r"no field 'min_term'; did you mean 'min_terms'\?  \(fields: min_terms"):
+    with pytest.raises(UnknownArgument, match=r"'min_term'.*'min_terms'.*\(fields: min_terms"):
         ReasoningGymEnv("chain_sum", min_term=20)
 
 
 def test_a_rejected_value_includes_the_reason_of_the_library():
-    with pytest.raises(BadValue, match="rg:chain_sum rejects this configuration: min_terms must be positive"):
+    with pytest.raises(BadValue, match=r"rg:chain_sum .*min_terms must be positive"):
         ReasoningGymEnv("chain_sum", min_terms=0)
 
 

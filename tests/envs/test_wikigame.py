@@ -242,11 +242,11 @@ def test_a_saved_game_goes_on_in_another_environment():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"backend": "http"}, "backend must be one of 'gem', 'mw', 'kiwix', got 'http'"),
-        ({"variant": "free"}, "variant must be one of"),
-        ({"page_summary_length": (5, "lines")}, "the unit of page_summary_length must be one of"),
-        ({"level": 9}, "level must be from 1 to 4"),
-        ({"trawler_kwargs": {"url": "x"}}, "trawler_kwargs are for the backends"),
+        ({"backend": "http"}, "backend .*'gem', 'mw', 'kiwix'.*'http'"),
+        ({"variant": "free"}, "variant .*'free'"),
+        ({"page_summary_length": (5, "lines")}, "page_summary_length .*'lines'"),
+        ({"level": 9}, "level .*1 to 4"),
+        ({"trawler_kwargs": {"url": "x"}}, "trawler_kwargs .*backends"),
         ({"links_per_page": 0}, "links_per_page at least 1"),
     ],
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -79,12 +80,12 @@ def test_tool_calls_and_images_are_exported_as_text_and_calls(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.json", "[]", "is not a log of inspect-ai: it has no eval"),
-        ("a.json", "{", "is not a log of inspect-ai"),
-        ("a.json", '{"eval": {}, "samples": [3]}', "sample 0 is not one of inspect-ai"),
+        ("a.json", "[]", "a.json .*log of inspect-ai: .*no eval"),
+        ("a.json", "{", "a.json .*log of inspect-ai"),
+        ("a.json", '{"eval": {}, "samples": [3]}', "sample 0 .*inspect-ai"),
         ("a.json", '{"eval": {}, "samples": []}', "no sample in"),
-        ("a.jsonl", "3\n", "line 1 is not an episode of verifiers"),
-        ("a.jsonl", '{"traces": [{"nodes": [{"parent": 0}]}]}\n', "line 1 is not an episode of verifiers"),
+        ("a.jsonl", "3\n", "line 1 .*episode of verifiers"),
+        ("a.jsonl", '{"traces": [{"nodes": [{"parent": 0}]}]}\n', "line 1 .*episode of verifiers"),
         ("a.jsonl", "", "no sample in"),
         ("missing.json", None, "No such file"),
         ("missing.jsonl", None, "No such file"),
@@ -95,7 +96,7 @@ def test_what_is_no_log_is_one_line(name, content, message, tmp_path, capsys):
         (tmp_path / name).write_text(content)
     assert main(["eval", "import", str(tmp_path / name), "--out", str(tmp_path / "out")]) == 2
     error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1 and not (tmp_path / "out").exists()
+    assert re.search(message, error) and error.count("\n") == 1 and not (tmp_path / "out").exists()
 
 
 def test_environments_with_similar_names_have_a_log_each(tmp_path):

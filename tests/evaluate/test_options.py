@@ -76,9 +76,9 @@ def test_a_changed_template_file_is_refused_on_resume(tmp_path):
     ("options", "message"),
     [
         ({"prompt_template": "qwen3_gam"}, "did you mean 'qwen3_game'"),
-        ({"prompt_template": __file__}, "must have {observation} exactly once"),
-        ({"token_limit": 0}, "token_limit must be at least 1, got 0"),
-        ({"native_tools": True, "wrappers": "python_tool"}, "native_tools needs a model at an endpoint"),
+        ({"prompt_template": __file__}, "{observation} exactly once"),
+        ({"token_limit": 0}, "token_limit .*at least 1.*got 0"),
+        ({"native_tools": True, "wrappers": "python_tool"}, "native_tools .*endpoint"),
     ],
 )
 def test_unusable_options_are_refused(options, message):
@@ -140,7 +140,7 @@ def test_an_endpoint_calls_the_tools_of_mcp_servers_natively(tmp_path, capsys):
         assert episode.turns[1].action == "\\boxed{9}" and episode.turns[1].role == "tool"
     report = json.loads((tmp_path / "run" / "report.json").read_text())
     assert report["served"] == ["m", "m-2026-01-02"]
-    assert "The endpoint reported as its model: m, m-2026-01-02." in " ".join(capsys.readouterr().out.split())
+    assert "model: m, m-2026-01-02." in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("with_mcp", [False, True])

@@ -58,7 +58,7 @@ def test_text_of_servers_stays_in_its_line_and_is_no_command_to_a_terminal():
 @pytest.mark.parametrize("env", ["5", "{}", '{"name": "x", "id": "x"}'])
 def test_a_report_without_the_scores_of_an_environment_is_not_read(env, tmp_path):
     (tmp_path / "report.json").write_text(f'{{"envs": [{env}]}}')
-    with pytest.raises(BadValue, match="is not a report: an environment lacks its name, score or tasks"):
+    with pytest.raises(BadValue, match=r"not a report: .*name, score or tasks"):
         read_report(tmp_path)
 
 
@@ -73,7 +73,7 @@ def test_the_latex_table_escapes_names_and_leaves_unknown_scores_empty():
 
 
 def test_an_environment_is_found_by_its_name():
-    with pytest.raises(BadValue, match="no environment 'y' in the report; there are x"):
+    with pytest.raises(BadValue, match=r"'y'.*there are x"):
         EvalReport(model="m", envs=[env_score({"a": [right()]}, name="x", id="x")])["y"]
 
 
@@ -81,5 +81,5 @@ def test_what_is_no_report_is_refused(tmp_path):
     with pytest.raises(BadValue, match="cannot read the report"):
         read_report(tmp_path)
     (tmp_path / "report.json").write_text(json.dumps([]))
-    with pytest.raises(BadValue, match="is not a report: it has no list of environments"):
+    with pytest.raises(BadValue, match=r"not a report: .*list"):
         read_report(tmp_path)

@@ -108,7 +108,7 @@ def test_failures_are_played_again_and_those_that_remain_are_in_no_mean(tmp_path
     assert (scores.done, scores.failed, scores.score.value) == (9, 1, 1.0)
     assert (policy.asked[3], policy.asked[5], policy.asked[0]) == (3, 2, 1)
     assert scores.if_failures_scored == (pytest.approx(0.9), 1.0) and report.failed_share == 0.1
-    assert "scored 0 or 1, they would make the score 0.900 or 1.000" in report.to_markdown()
+    assert "score 0.900 or 1.000" in report.to_markdown()
     assert len(list(read_jsonl(tmp_path / "run" / "trajectories.jsonl"))) == 9
 
 
@@ -123,7 +123,7 @@ def test_a_crash_of_the_environment_is_a_failure_of_its_sample_alone():
 @pytest.mark.parametrize(("failure", "kind"), [("EndpointError: down", InfraError), ("RequestRefused: no", BadValue)])
 def test_a_run_whose_first_samples_all_fail_stops_and_writes_nothing(failure, kind, tmp_path):
     policy = Scripted(lambda episode, attempt: Reply("", failure=failure))
-    with pytest.raises(kind, match=f"all of the first 8 samples failed: {failure}"):
+    with pytest.raises(kind, match=f"first 8 samples .*{failure}"):
         evaluate(policy, "test:Coin", limit=1000, concurrency=4, out=str(tmp_path / "run"))
     assert sum(policy.asked.values()) < 20 and list(tmp_path.iterdir()) == []
 
@@ -132,7 +132,7 @@ def test_a_server_that_dies_stops_the_run_which_can_be_resumed(tmp_path):
     down = Reply("", failure="EndpointError: down")
     settings = {"envs": "test:Coin", "limit": 200, "concurrency": 4, "out": str(tmp_path / "run")}
     policy = Scripted(lambda episode, attempt: "yes" if episode < 5 else down)
-    with pytest.raises(InfraError, match=r"the last 8 samples failed: EndpointError: down; .*gem eval --resume .*run"):
+    with pytest.raises(InfraError, match=r"last 8 samples .*EndpointError: down.*gem eval --resume .*run"):
         evaluate(policy, **settings)
     assert sum(policy.asked.values()) < 20
     assert json.loads((tmp_path / "run" / "report.json").read_text())["complete"] is False
@@ -216,7 +216,7 @@ def test_a_run_that_another_process_is_writing_is_not_resumed(tmp_path):
 
     def reply(episode: int, attempt: int) -> str:
         if episode == 2:
-            with pytest.raises(BadValue, match=r"another process is writing the evaluation .*run; wait until it ends"):
+            with pytest.raises(BadValue, match=r"another process .*/run.*wait"):
                 evaluate(**settings, resume=True)
         return "yes"
 
@@ -227,7 +227,7 @@ def test_a_run_that_another_process_is_writing_is_not_resumed(tmp_path):
 def test_an_occupied_folder_is_refused(tmp_path):
     out = str(tmp_path / "run")
     evaluate("constant:yes", "test:Coin", limit=2, out=out)
-    with pytest.raises(BadValue, match="holds an evaluation; continue it with --resume"):
+    with pytest.raises(BadValue, match=r"/run holds .*--resume"):
         evaluate("constant:yes", "test:Coin", limit=2, out=out)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").touch()
@@ -240,16 +240,16 @@ def test_an_occupied_folder_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"rollouts": 2}, "2 rollouts of 'constant:yes' would be equal"),
-        ({"rollouts": 0}, "rollouts must be an integer >= 1, got 0"),
-        ({"limit": 0}, "limit must be at least 1, got 0"),
-        ({"policy": "orcale"}, "'oracle', 'random' or 'constant:TEXT', got 'orcale'"),
-        ({"limit": 2.5}, "limit must be at least 1, got 2.5"),
+        ({"rollouts": 2}, "2 rollouts .*'constant:yes' .*raise limit"),
+        ({"rollouts": 0}, "rollouts .*>= 1.*got 0"),
+        ({"limit": 0}, "limit .*at least 1.*got 0"),
+        ({"policy": "orcale"}, "'oracle', 'random' or 'constant:TEXT'.*'orcale'"),
+        ({"limit": 2.5}, r"limit .*at least 1.*got 2\.5"),
         ({"envs": []}, "no environment"),
-        ({"envs": [5]}, "an environment must be an id, an EvalEnv or a TaskSet, got 5"),
+        ({"envs": [5]}, "an id, .*EvalEnv or .*TaskSet.*got 5"),
         ({"envs": None}, "got None"),
-        ({"wrappers": None}, "wrappers must be comma-separated names, got None"),
-        ({"notes": {"a": float("nan")}}, "notes must be JSON data"),
+        ({"wrappers": None}, "wrappers .*comma-separated .*got None"),
+        ({"notes": {"a": float("nan")}}, "notes .*JSON"),
         ({"envs": ["test:Coin", "test:Coin"]}, "got 'test:Coin' twice"),
         ({"resume": True}, "resume needs the folder"),
     ],
@@ -281,7 +281,7 @@ def test_a_report_that_cannot_be_written_is_named_with_the_way_out(tmp_path):
 
 def test_settings_that_are_no_settings_are_damaged(tmp_path):
     (tmp_path / "eval.json").write_text("[]")
-    with pytest.raises(BadValue, match="is damaged: it holds no settings"):
+    with pytest.raises(BadValue, match=r"eval.json is damaged"):
         evaluate("constant:yes", "test:Coin", limit=2, out=str(tmp_path), resume=True)
 
 

@@ -53,7 +53,7 @@ def test_the_suites_of_the_paper_ask_its_sets_with_and_without_the_tool(suite, n
 
 def test_a_search_tool_without_a_server_is_refused_before_the_run(monkeypatch):
     monkeypatch.delenv("SEARCH_URL", raising=False)
-    with pytest.raises(CallerError, match=r"qa:Facts\+search_tool needs a search server: set SEARCH_URL"):
+    with pytest.raises(CallerError, match=r"qa:Facts\+search_tool .*SEARCH_URL"):
         evaluate("random", "qa:Facts", limit=2, wrappers="search_tool")
 
 
@@ -74,8 +74,8 @@ def test_every_environment_is_asked_in_each_variant(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('[[env]]\nid = "qa:Facts"\nwrapers = "concat"', "env 1: unknown key 'wrapers'; did you mean 'wrappers'"),
-        ('[[envs]]\nid = "qa:Facts"', "unknown key 'envs'; did you mean 'env'"),
+        ('[[env]]\nid = "qa:Facts"\nwrapers = "concat"', "env 1: .*'wrapers'.*'wrappers'"),
+        ('[[envs]]\nid = "qa:Facts"', "key 'envs'.*'env'"),
         ('[[env]]\nid = "qa:Fatcs"', "did you mean 'qa:Facts'"),
         ('[[env]]\nid = "qa:Facts"\nwrappers = "concatt"', "did you mean 'concat'"),
         ('[[env]]\nid = "qa:Facts"\nlimit = "all"', "env 1: Expected"),
@@ -91,5 +91,5 @@ def test_a_mistake_in_a_suite_is_named_with_the_way_out(text, message, tmp_path)
 
 
 def test_an_unknown_suite_lists_those_that_exist():
-    with pytest.raises(CallerError, match=r"no suite 'ofline'; did you mean 'offline'.*games, math, offline, qa"):
+    with pytest.raises(CallerError, match=r"'ofline'.*'offline'.*games, math, offline, qa"):
         load_suite("ofline")

@@ -85,18 +85,15 @@ def test_a_player_that_always_fails_stops_the_tournament_and_gives_nobody_a_poin
     assert (report.failures, report.points(1), report.ratings) == (2, (0.0, 0), None)
 
 
-@pytest.mark.parametrize(
-    ("env_id", "message"),
-    [("game:GuessTheNumber-v0-easy", "is not a game of two players"), ("qa:Facts", "is not a game of two players")],
-)
-def test_only_games_of_two_players_have_tournaments(env_id, message):
-    with pytest.raises(BadValue, match=message):
+@pytest.mark.parametrize("env_id", ["game:GuessTheNumber-v0-easy", "qa:Facts"])
+def test_only_games_of_two_players_have_tournaments(env_id):
+    with pytest.raises(BadValue, match=f"{env_id} .*two players.*`gem list`"):
         play_tournament({"a": RandomPolicy(), "b": RandomPolicy()}, env_id)
 
 
 def test_arguments_out_of_range_are_refused():
     both = {"a": RandomPolicy(), "b": RandomPolicy()}
-    with pytest.raises(BadValue, match="games must be an even number"):
+    with pytest.raises(BadValue, match=r"games .*even"):
         play_tournament(both, NIM, games=3)
     with pytest.raises(BadValue, match="at least two players, got a"):
         play_tournament({"a": RandomPolicy()}, NIM)

@@ -16,7 +16,7 @@ def test_the_reward_is_one_exactly_for_a_correct_answer(reward, correct):
     ("reward", "correct"), [(1.0, False), (0.0, True), (0.5, True), (-0.1, False), (1.1, True), (float("nan"), False)]
 )
 def test_a_reward_that_contradicts_the_verdict_is_refused(reward, correct):
-    with pytest.raises(BadValue, match="reward must be 0 to 1, and 1 exactly if correct"):
+    with pytest.raises(BadValue, match=f"reward .*0 to 1.*got {reward} and {correct}"):
         Grade(reward=reward, correct=correct, reason="")
 
 
@@ -28,5 +28,5 @@ def test_one_gold_answer_or_several_become_a_list():
 
 @pytest.mark.parametrize("gold", ["", "  ", [], ["4", ""], [4], None])
 def test_a_gold_answer_that_is_blank_missing_or_no_string_is_refused(gold):
-    with pytest.raises(BadValue, match="gold must be a non-empty string or several"):
+    with pytest.raises(BadValue, match=r"gold .*non-empty string"):
         gold_answers(gold)

@@ -101,8 +101,8 @@ def test_numbers_are_read_and_printed_as_text():
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (None, "tests must be a dict, a list of dicts, or JSON text"),
-        (7, "tests must be a dict, a list of dicts, or JSON text"),
+        (None, "dict, .*JSON text.*got None"),
+        (7, "dict, .*JSON text.*got 7"),
         ("assert f(1) == 2", "not valid JSON"),
         (["assert f(1) == 2"], "not valid JSON"),
         ([], "no tests found"),
@@ -110,8 +110,8 @@ def test_numbers_are_read_and_printed_as_text():
         ({"inputs": [], "outputs": []}, "no tests found"),
         ({"inputs": ["1"], "outputs": []}, "lists of the same length"),
         ({"inputs": "1", "outputs": "1"}, "lists of the same length"),
-        ([{"input": "1"}], "must have 'input' and 'output'"),
-        ([3], "must have 'input' and 'output'"),
+        ([{"input": "1"}], "'input' and 'output'"),
+        ([3], "'input' and 'output'"),
         ([{"input": [1], "output": 1, "type": "function_call"}], "must name it in 'fn_name'"),
         (
             [{"input": [1], "output": 1, "fn_name": "f"}, {"input": "1", "output": "1"}],
@@ -120,7 +120,7 @@ def test_numbers_are_read_and_printed_as_text():
         ({"inputs": [{"a": 1}], "outputs": ["1"]}, "text or a list of lines"),
         ({"fn_name": "f", "inputs": [{"a": 1}], "outputs": [1]}, "arguments of f must be a list"),
         ({"fn_name": "f", "inputs": [[1]], "outputs": [{1, 2}]}, "plain data"),
-        ({"fn_name": ["f"], "inputs": [[1]], "outputs": [1]}, "the function name must be a string"),
+        ({"fn_name": ["f"], "inputs": [[1]], "outputs": [1]}, "function name .*string"),
     ],
 )
 def test_malformed_tests_raise_bad_value(data, says):

@@ -187,7 +187,7 @@ def test_an_engine_that_aborts_is_no_reward(reference):
             output = SimpleNamespace(token_ids=[], logprobs=None, finish_reason="abort")
             return SimpleNamespace(outputs=[output])
 
-    with pytest.raises(InfraError, match="failed 3 times: the engine aborted the request"):
+    with pytest.raises(InfraError, match=r"3 times: .*aborted"):
         samples(reference, GAME_TASKS[:1], Down(reference))
 
 

@@ -119,7 +119,7 @@ def test_returns_are_discounted_by_environment():
     other = episode(*EXTENDS.turns, env_id="b")
     assert turn_returns(EXTENDS, 0.5).tolist() == [1.0, 1.0]
     assert turn_returns(other, {"a": 0.5, "b": 1.0}).tolist() == [1.5, 1.0]
-    with pytest.raises(BadValue, match="no gamma for 'b'; there are: a"):
+    with pytest.raises(BadValue, match=r"gamma .*'b'.*: a$"):
         turn_returns(other, {"a": 0.5})
 
 

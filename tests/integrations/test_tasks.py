@@ -34,7 +34,7 @@ def test_a_task_survives_a_dataset_and_a_column_of_text():
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"env_id": GAME}, "needs env_id and seed, seed missing"),
+        ({"env_id": GAME}, "env_id and seed, seed missing"),
         ({"env_id": "game:GuesTheNumber-v0-easy", "seed": 1}, "did you mean"),
         ({"env_id": GAME, "seed": -1}, "-1"),
         ("{", "a JSON object"),

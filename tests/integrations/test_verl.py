@@ -290,7 +290,7 @@ def test_an_engine_that_aborts_is_no_reward(reference, tmp_path):
         async def generate(self, *args, **options):
             return TokenOutput(token_ids=[], stop_reason="aborted")
 
-    with pytest.raises(InfraError, match="failed 3 times: the engine aborted the request"):
+    with pytest.raises(InfraError, match=r"3 times: .*aborted"):
         legacy(reference, GAME_TASKS[:1], tmp_path, Down(reference))
 
 

@@ -50,7 +50,7 @@ def test_the_tested_version_is_supported(name, installed):
 @pytest.mark.parametrize("version", ["0.1", "999.0"])
 def test_an_unsupported_version_says_which_are_supported(version, installed):
     installed(version)
-    with pytest.raises(MissingDependency, match=r"supports 1.16 up to below 2; pip install 'trl>=1.16,<2'"):
+    with pytest.raises(MissingDependency, match=r"1\.16 .*pip install 'trl>=1\.16,<2'"):
         check_framework("trl")
 
 

@@ -26,7 +26,7 @@ def test_a_script_plays_one_line_per_turn_and_repeats_the_last():
 
 @pytest.mark.parametrize("lines", [[], "abc", ""])
 def test_an_empty_script_is_refused(lines):
-    with pytest.raises(BadValue, match="a list of at least one line, got"):
+    with pytest.raises(BadValue, match=r"list of .*one line, got"):
         ScriptedPolicy(lines)
 
 

@@ -333,7 +333,7 @@ def test_a_secret_in_the_url_is_refused_and_not_repeated(url):
 def test_a_key_in_place_of_the_name_of_its_variable_is_refused_and_not_repeated():
     with Endpoint("http://127.0.0.1/v1", "m", api_key_env=KEY) as endpoint, pytest.raises(BadValue) as raised:
         endpoint.complete(ASK)
-    assert "is given by the name of an environment variable" in str(raised.value) and KEY not in str(raised.value)
+    assert "environment variable" in str(raised.value) and KEY not in str(raised.value)
 
 
 def test_the_path_of_the_base_url_is_kept():

@@ -37,7 +37,7 @@ def test_tool_results_become_user_messages_on_request():
     assert [message["role"] for message in messages] == roles
     native = [{"role": "tool", "content": "4", "tool_call_id": "c1"}]  # this one does answer a call
     assert sent(request(native), tool_role="user")[-1] == native[0]
-    with pytest.raises(BadValue, match="tool_role must be one of 'tool', 'user', got 'ipython'"):
+    with pytest.raises(BadValue, match=r"tool_role .*'tool', 'user'.*'ipython'"):
         sent(request("4"), tool_role="ipython")
 
 

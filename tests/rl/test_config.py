@@ -73,55 +73,46 @@ def test_each_loss_has_its_own_default_bounds(given: dict[str, object], bounds: 
     [
         ({"advantage": "turns"}, "did you mean 'turn'"),
         ({"aggregation": "token_mean"}, "did you mean 'token-mean'"),
-        ({"group_scale": "std"}, "group_scale needs advantage='grpo' or 'gigpo', got 'turn'"),
-        (
-            {"advantage": "grpo", "batch_scale": "std", **GROUPS},
-            "group_scale='std' and batch_scale='std' would normalize twice",
-        ),
-        (
-            {"advantage": "rloo", "leave_one_out": True, **GROUPS},
-            "'rloo' and leave_one_out would leave the episode out twice",
-        ),
-        ({"advantage": "rebn", "leave_one_out": True}, "leave_one_out needs advantage='turn' or 'grpo'"),
-        ({"advantage": "grpo", "gamma": 0.9, **GROUPS}, "gamma=0.9 has no effect with advantage='grpo'"),
-        ({"advantage": "rloo"}, "'rloo' compares episodes of a group and needs group_size of at least 2"),
-        ({"group_size": 3}, "batch must be a multiple of group_size, got 256 and 3"),
+        ({"group_scale": "std"}, "group_scale .*advantage='grpo' or 'gigpo'.*'turn'"),
+        ({"advantage": "grpo", "batch_scale": "std", **GROUPS}, "group_scale='std' and batch_scale='std' .*'none'"),
+        ({"advantage": "rloo", "leave_one_out": True, **GROUPS}, "'rloo' and leave_one_out .*drop one"),
+        ({"advantage": "rebn", "leave_one_out": True}, "leave_one_out .*advantage='turn' or 'grpo'"),
+        ({"advantage": "grpo", "gamma": 0.9, **GROUPS}, "gamma=0.9 .*no effect.*advantage='grpo'"),
+        ({"advantage": "rloo"}, "'rloo' .*group_size .*at least 2"),
+        ({"group_size": 3}, "batch .*multiple of group_size.*256 and 3"),
         ({"refill_groups": True}, "refill_groups needs groups"),
         ({"step_weight": 1.0}, "step_weight needs advantage='gigpo'"),
         ({"gae_lambda": 0.9}, "gae_lambda needs advantage='gae'"),
         ({"advantage": "gae", "gae_lambda": 1.1}, r"a value in \[0, 1\], got 1.1"),
         ({"critic_warmup": 5}, "critic_warmup needs a critic"),
-        (
-            {"advantage": "gae", "critic_warmup": 20, "steps": 20},
-            "critic_warmup=20 leaves no update for the policy, steps is 20",
-        ),
-        ({"loss": "cispo", "dual_clip": 3.0}, "dual_clip needs a loss that clips"),
-        ({"dual_clip": 1.0}, "dual_clip needs a loss that clips and a value > 1"),
+        ({"advantage": "gae", "critic_warmup": 20, "steps": 20}, "critic_warmup=20 .*steps is 20"),
+        ({"loss": "cispo", "dual_clip": 3.0}, "dual_clip .*loss that clips.*'cispo'"),
+        ({"dual_clip": 1.0}, "dual_clip .*value > 1.*got 1"),
         ({"loss_constant": 10.0}, "loss_constant needs aggregation='constant'"),
         ({"kl": 0.0, "kl_in": "reward"}, "no effect with kl=0"),
-        ({"critic": "shared"}, "critic needs a critic: advantage='gae', got 'turn'"),
+        ({"critic": "shared"}, "critic .*advantage='gae'.*'turn'"),
         ({"advantage": "gae", "critic_weight": 1.0}, "critic_weight needs critic='shared'"),
-        ({"advantage": "gae", "critic": "none"}, "critic must be 'separate' or 'shared', got 'none'"),
-        ({"branch_width": 2}, "branch_width needs advantage='branch', got 'turn'"),
-        ({"branch_train": True}, "branch_train needs advantage='branch', got 'turn'"),
-        ({"advantage": "branch", "branch_turns": 0}, "branch_turns must be at least 1, got 0"),
-        ({"advantage": "branch", "group_size": 4}, "forks its own groups; drop group_size=4"),
+        ({"advantage": "gae", "critic": "none"}, "critic .*'separate' or 'shared'.*'none'"),
+        ({"branch_width": 2}, "branch_width .*advantage='branch'.*'turn'"),
+        ({"branch_train": True}, "branch_train .*advantage='branch'.*'turn'"),
+        ({"advantage": "branch", "branch_turns": 0}, "branch_turns .*at least 1.*got 0"),
+        ({"advantage": "branch", "group_size": 4}, "groups.*drop group_size=4"),
         ({"kl_in": "reward", "kl_estimator": "k3"}, "kl_in='reward' needs kl_estimator='k1'"),
         ({"curriculum_over": "rows"}, "curriculum_over needs curriculum='learnability'"),
         ({"curriculum_seeds": 5}, "curriculum_seeds needs curriculum='learnability'"),
         (
             {"curriculum": "learnability", "curriculum_over": "rows", "curriculum_seeds": 5},
-            "curriculum_seeds=5 needs curriculum_over='seeds', got 'rows'",
+            "curriculum_seeds=5 .*curriculum_over='seeds'.*'rows'",
         ),
         (
             {"curriculum": "learnability", "env": ["qa:Facts", "math:Arithmetic"], "curriculum_seeds": 5},
-            "curriculum_seeds=5 needs curriculum_over='seeds', got 'levels'",
+            "curriculum_seeds=5 .*curriculum_over='seeds'.*'levels'",
         ),
-        ({"clip": 1.0}, "clip=1 bounds nothing from below, because a ratio is at least 0; .* none with clip_high=1"),
-        ({"clip": 3.0, "clip_high": 4.0}, "clip=3 bounds nothing .* none with clip_high=4"),
+        ({"clip": 1.0}, "clip=1 .*below 1.* none with clip_high=1"),
+        ({"clip": 3.0, "clip_high": 4.0}, "clip=3 .* none with clip_high=4"),
         ({"curriculum_minimum": 0.0}, "curriculum_minimum needs curriculum='learnability'"),
-        ({"past_every": 5}, "past_every needs opponents with past"),
-        ({"env": "board:Nim-v0", "self_play": True, "past_kept": 5}, "past_kept needs opponents with past"),
+        ({"past_every": 5}, "past_every .*opponents"),
+        ({"env": "board:Nim-v0", "self_play": True, "past_kept": 5}, "past_kept .*opponents"),
     ],
 )
 def test_options_that_do_not_fit_together_are_refused(given: dict[str, object], message: str):
@@ -131,13 +122,11 @@ def test_options_that_do_not_fit_together_are_refused(given: dict[str, object], 
 
 @pytest.mark.parametrize("until", ["", "greedy", "greedy=x", "best=.9", "greedy=2", "greedy=nan", "greedy=0"])
 def test_targets_must_be_success_rates(until):
-    with pytest.raises(BadValue, match="until takes success rates above 0 and up to 1"):
+    with pytest.raises(BadValue, match=f"until .*above 0 and up to 1.*{until!r}"):
         TrainConfig(until=until)
 
 
 def test_targets_must_be_of_modes_that_are_evaluated():
     assert TrainConfig(until="greedy=.99, sampled=.9").targets == {"greedy": 0.99, "sampled": 0.9}
-    with pytest.raises(
-        BadValue, match=r"until='greedy=.9' needs evaluations that play so; they are sampled, temperature"
-    ):
+    with pytest.raises(BadValue, match=r"until='greedy=.9' .*evaluations .*sampled, temperature"):
         TrainConfig(until="greedy=.9", eval_temperature=0.5)

@@ -66,13 +66,13 @@ def test_a_configuration_written_as_toml_is_read_back(text: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("stepz = 3", "run.toml: unknown key 'stepz'; did you mean 'steps'"),
-        ("[[env]]\nid = 'a'\nwieght = 2", "run.toml, env 1: unknown key 'wieght'; did you mean 'weight'"),
-        ("[[eval_env]]\nid = 'a'\nweight = 2", "run.toml, eval_env 1: unknown key 'weight'"),
-        ("[[env]]\nweight = 2", "run.toml, env 1: Object missing required field `id`"),
-        ("env = 3", r"run.toml: env must be an id, a list of ids, or tables \[\[env\]\], got 3"),
-        ("steps = 'many'", "run.toml: steps: Expected `int`, got `str`"),
-        ("advantage = 'median'", "run.toml: advantage: Invalid enum value 'median'"),
+        ("stepz = 3", "run.toml: .*'stepz'.*'steps'"),
+        ("[[env]]\nid = 'a'\nwieght = 2", "run.toml, env 1: .*'wieght'.*'weight'"),
+        ("[[eval_env]]\nid = 'a'\nweight = 2", "run.toml, eval_env 1: .*'weight'"),
+        ("[[env]]\nweight = 2", "run.toml, env 1: .*missing .*`id`"),
+        ("env = 3", r"run.toml: env .*\[\[env\]\].*got 3"),
+        ("steps = 'many'", "run.toml: steps: .*`int`.*`str`"),
+        ("advantage = 'median'", "run.toml: advantage: .*'median'"),
         ("steps = ", "run.toml is not TOML"),
     ],
 )
@@ -87,5 +87,5 @@ def test_a_file_that_does_not_exist_is_named():
 
 
 def test_an_argument_that_toml_does_not_have_is_named():
-    with pytest.raises(CallerError, match="max_turns=None cannot be written as TOML"):
+    with pytest.raises(CallerError, match=r"max_turns=None .*TOML"):
         config_to_toml(TrainConfig(env_kwargs={"max_turns": None}))

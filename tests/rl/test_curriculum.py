@@ -67,7 +67,7 @@ def test_members_of_a_group_have_one_seed_also_after_a_restart_and_other_outcome
         ({"curriculum_over": "rows"}, "curriculum_over needs curriculum='learnability'"),
         ({"curriculum": "learnability", "curriculum_over": "levels"}, "needs several environments"),
         ({"curriculum": "learnability", "curriculum_minimum": 1.5}, r"must be in \[0, 1\], got 1.5"),
-        ({"curriculum": "learnability", "curriculum_seeds": 0}, "curriculum_seeds must be at least 1, got 0"),
+        ({"curriculum": "learnability", "curriculum_seeds": 0}, "curriculum_seeds .*at least 1.*got 0"),
         ({"curriculum": "learnability", "refill_groups": True, "group_size": 2}, "refill_groups would hide"),
     ],
 )
@@ -79,7 +79,7 @@ def test_settings_without_a_meaning_are_refused(given: dict[str, object], messag
 def test_a_pool_of_seeds_is_refused_where_the_items_are_rows():
     config = TrainConfig(env="qa:Facts", curriculum="learnability", curriculum_seeds=5)
     rows = plan_evaluation(config).training[0]
-    with pytest.raises(BadValue, match="curriculum_seeds=5 needs curriculum_over='seeds', got 'rows'"):
+    with pytest.raises(BadValue, match=r"curriculum_seeds=5 .*curriculum_over='seeds'.*'rows'"):
         curriculum_items(config, config.envs[0], rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -80,7 +81,7 @@ def test_the_split_of_training_is_refused(two_splits):
 @pytest.mark.parametrize("trained", ["qa:Facts", "game:Wordle-v0"])
 def test_a_split_of_a_single_file_is_refused_because_it_would_ask_the_rows_of_training(trained):
     config = TrainConfig(env=trained, eval_env=[{"id": "qa:Facts", "split": "test"}])
-    with pytest.raises(BadValue, match=r"eval_split='test': qa:Facts has no splits"):
+    with pytest.raises(BadValue, match=r"eval_split='test': qa:Facts .*no splits"):
         plan_evaluation(config)
 
 
@@ -94,21 +95,18 @@ def test_an_environment_without_a_data_set_has_no_split():
     [
         ("logic:Rules", "500 fresh seeds"),
         ("game:Sudoku-v0", "500 fresh seeds"),
-        (
-            "game:TowerofHanoi-v0-random",
-            "500 fresh seeds; there are only 348 different episodes, which training plays too",
-        ),
+        ("game:TowerofHanoi-v0-random", "500 fresh seeds; .* 348 different episodes.*"),
     ],
 )
 def test_generated_tasks_have_fresh_seeds_and_the_number_of_episodes_is_named_if_small(env_id, description):
     plan = plan_evaluation(TrainConfig(env=env_id))
-    assert plan.description == description and len(set(plan.sets[0].seeds)) == 500
+    assert re.fullmatch(description, plan.description) and len(set(plan.sets[0].seeds)) == 500
 
 
 def test_rows_of_a_stream_cannot_be_held_back_which_the_description_says():
     kwargs = {"dataset_name": "", "dataset": Stream(lambda: questions("a")), "shuffle": False}
     plan = plan_evaluation(TrainConfig(env="qa:Facts", env_kwargs=kwargs))
-    assert plan.description == "500 fresh seeds; rows of a stream cannot be held back, so training may have asked them"
+    assert plan.description.startswith("500 fresh seeds; rows of a stream ")
 
 
 def test_rows_with_the_same_content_are_on_the_same_side_whatever_their_ids_and_order():
@@ -120,7 +118,7 @@ def test_rows_with_the_same_content_are_on_the_same_side_whatever_their_ids_and_
 
 
 def test_a_data_set_of_one_row_has_none_to_hold_back():
-    with pytest.raises(BadValue, match=r"holding 0.1 of 1 rows back from training leaves none"):
+    with pytest.raises(BadValue, match=r"0\.1 of 1 rows .*another split"):
         hold_back(ListRows(questions("a")), 0.1)
 
 
@@ -149,7 +147,7 @@ def test_each_row_of_training_is_asked_by_one_group_per_epoch(two_splits, split)
 
 def test_a_share_of_no_data_set_is_refused(two_splits):
     for given in ({"env": "logic:Rules"}, {"env": two_splits, "eval_split": "test"}):
-        with pytest.raises(BadValue, match=r"eval_share=0.2 has no effect: no rows are held back from training"):
+        with pytest.raises(BadValue, match=r"eval_share=0\.2 .*no effect.*another split"):
             plan_evaluation(TrainConfig(eval_share=0.2, **given))
 
 
@@ -157,7 +155,7 @@ def test_groups_on_a_stream_are_refused():
     gem.register("test:Streamed", "gem.envs.qa_env:QaEnv", dataset=Stream(lambda: questions(*"abc")), shuffle=False)
     config = TrainConfig(env="test:Streamed", group_size=2)
     try:
-        with pytest.raises(BadValue, match="group_size=2 needs rows with random access"):
+        with pytest.raises(BadValue, match=r"group_size=2 .*random access.*test:Streamed"):
             group_order(config, config.envs[0], plan_evaluation(config).training[0])
     finally:
         del ENV_REGISTRY["test:Streamed"]

@@ -78,7 +78,7 @@ def test_the_logits_of_a_large_vocabulary_are_limited_by_the_size_of_a_chunk():
 def test_a_model_that_does_not_run_without_data_has_no_estimate():
     shape = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2}
     experts = transformers.MixtralForCausalLM(transformers.MixtralConfig(vocab_size=300, num_local_experts=2, **shape))
-    with pytest.raises(BadValue, match="the memory of MixtralForCausalLM cannot be estimated"):
+    with pytest.raises(BadValue, match="memory of MixtralForCausalLM "):
         estimate_memory(experts, TrainConfig(), tokens=20)
 
 
@@ -91,8 +91,8 @@ def test_exhausted_memory_is_one_line_with_the_flag_to_lower(error):
         (learning_advice(config), r"lower --micro-batch \(now 64"),
         (learning_advice(TrainConfig(micro_batch=1)), "max-new-tokens"),
         (sampling_advice(256), r"lower --slots \(now 256\)"),
-        (building_advice(TrainConfig(advantage="gae")), "or --critic shared or --kl 0, without a copy of the model"),
-        (building_advice(TrainConfig(kl=0.0)), r"a smaller model, or --lora-rank with --dtype bf16$"),
+        (building_advice(TrainConfig(advantage="gae")), "or --critic shared or --kl 0, "),
+        (building_advice(TrainConfig(kl=0.0)), "smaller model, or --lora-rank .*--dtype bf16$"),
     ):
         with pytest.raises(InfraError, match=says) as found, explained_memory_errors(advice):
             raise error

@@ -122,18 +122,18 @@ def test_the_tokenizer_and_the_warm_up_cover_all_environments(tmp_path: Path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"env": [f"{EASY}=0", f"{ROWS}=0"]}, "the weights of env need a positive sum"),
-        ({"env": [f"{EASY}=-1", ROWS]}, "must be a finite number >= 0, got -1.0"),
+        ({"env": [f"{EASY}=0", f"{ROWS}=0"]}, f"weights of env .*{EASY}=0"),
+        ({"env": [f"{EASY}=-1", ROWS]}, ">= 0, got -1.0"),
         ({"env": [EASY, EASY]}, f"env has '{EASY}' 2 times; give each a name"),
-        ({"env": [f"{EASY}=many"]}, f"env takes ID or ID=WEIGHT, got '{EASY}=many'"),
-        ({"env": [{"id": EASY, "wieght": 1}]}, "env 1: unknown key 'wieght'; did you mean 'weight'"),
+        ({"env": [f"{EASY}=many"]}, f"ID or ID=WEIGHT.*'{EASY}=many'"),
+        ({"env": [{"id": EASY, "wieght": 1}]}, "env 1: .*'wieght'.*'weight'"),
         ({"env": [{"id": EASY, "max_turns": "2"}]}, "env 1: Expected `int | null`, got `str`"),
         ({"env": [{"id": EASY, "gamma": 1.5}]}, r"gamma must be in \[0, 1\], got 1.5"),
-        ({"env": [EASY, {"id": ROWS, "wrappers": "concat,concat_chat"}]}, "concat and concat_chat would show the his"),
-        ({"env": [EASY, {"id": ROWS, "wrappers": "concat, python_tool"}]}, "python_tool must come before concat"),
+        ({"env": [EASY, {"id": ROWS, "wrappers": "concat,concat_chat"}]}, "concat and concat_chat .*history"),
+        ({"env": [EASY, {"id": ROWS, "wrappers": "concat, python_tool"}]}, "python_tool .*before concat"),
         ({"env": [EASY, "math:Arithmatic"]}, "did you mean 'math:Arithmetic'"),
         ({"env": [EASY, "vision:Charts"]}, "cannot train on vision:Charts"),
-        ({"env": [EASY, ROWS], "batch": 1, "minibatch": 1}, "batch=1 is too small for 2 environments"),
+        ({"env": [EASY, ROWS], "batch": 1, "minibatch": 1}, "batch=1 .*2 environments"),
     ],
 )
 def test_a_bad_mixture_is_refused_before_anything_is_written(given: dict[str, object], message: str, tmp_path: Path):
@@ -150,7 +150,5 @@ def test_the_results_of_a_mixture_name_each_set(tmp_path: Path, capsys):
     assert main(["train", "--out", str(tmp_path), "--name", "r", *flags, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert set(result["trained"]) == {"temperature 0.5", "sampled", "sets"}
-    assert result["evaluation"] == (
-        "qa:Facts: 4 of 450 rows; "
-        f"{EASY}: 4 fresh seeds; there are only 10 different episodes, which training plays too"
-    )
+    assert result["evaluation"].startswith(f"qa:Facts: 4 of 450 rows; {EASY}: 4 fresh seeds; ")
+    assert " 10 different episodes" in result["evaluation"]

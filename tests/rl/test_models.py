@@ -174,12 +174,8 @@ def test_a_model_that_cannot_be_sampled_or_scored_is_refused(folders, tmp_path):
     tokens = {"vocab_size": 50, "eos_token_id": 1, "pad_token_id": 0, "bos_token_id": None}
     small = {"hidden_size": 32, "num_hidden_layers": 1, "state_size": 4}
     for kind, options, says in (
-        (
-            "MambaConfig",
-            small | {"vocab_size": 300},
-            "cannot sample from MambaForCausalLM, which keeps no keys and values",
-        ),
-        ("LlamaConfig", TINY | tokens, r"the tokenizer has the token \d+, and the model embeds only 50"),
+        ("MambaConfig", small | {"vocab_size": 300}, "cannot sample from MambaForCausalLM"),
+        ("LlamaConfig", TINY | tokens, r"token \d+, .*only 50"),
     ):
         folder = tmp_path / kind
         getattr(transformers, kind)(**options).save_pretrained(folder)
@@ -193,7 +189,7 @@ def test_a_model_that_cannot_be_sampled_or_scored_is_refused(folders, tmp_path):
 
 def test_lora_on_layers_that_do_not_exist_is_refused(folders, tmp_path):
     pytest.importorskip("peft")
-    with pytest.raises(BadValue, match=r"no linear layer 'q_prj'; did you mean 'q_proj'.*it has down_proj, "):
+    with pytest.raises(BadValue, match=r"'q_prj'.*'q_proj'.* down_proj, "):
         Trainer.start(config(tmp_path, folders["llama"], lora_rank=2, lora_modules="q_prj"))
     with pytest.raises(BadValue, match="no linear layer 'q_proj'"):
         Trainer.start(config(tmp_path, folders["gpt2"], lora_rank=2, lora_modules="c_attn,q_proj"))
@@ -206,7 +202,7 @@ def test_lora_on_layers_that_do_not_exist_is_refused(folders, tmp_path):
         ({"lora_rank": 2}, "lora_rank needs a model"),
         ({"chat_template": "x"}, "chat_template needs a model"),
         ({"lora_modules": "q_proj"}, "needs lora_rank"),
-        ({"dtype": "fp8"}, "dtype must be float32 or bf16"),
+        ({"dtype": "fp8"}, "dtype .*float32 or bf16"),
     ],
     ids=str,
 )

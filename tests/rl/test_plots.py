@@ -65,7 +65,7 @@ def test_curves_of_several_runs_are_drawn_even_without_won_games(runs: Path, tmp
 def test_a_torn_last_line_is_left_out_and_a_damaged_line_is_an_error(runs: Path):
     assert [r["update"] for r in RecordedRun.read(runs / "rloo").rows] == [1]
     (runs / "rloo" / "metrics.jsonl").write_text("{\n")
-    with pytest.raises(BadValue, match=r"metrics\.jsonl, line 1: not metrics of a run"):
+    with pytest.raises(BadValue, match=r"metrics\.jsonl, line 1: "):
         RecordedRun.read(runs / "rloo")
 
 
@@ -86,13 +86,13 @@ def test_nested_metrics_are_drawn_by_their_path(runs: Path, tmp_path: Path):
     found = [RecordedRun.read(path)]
     assert _smoothed(found[0].rows, "time/seconds") == {1: (16, 2.0), 2: (32, 3.0)}
     assert drawn(tmp_path / "a.png", found, "time/seconds", f"levels/{EASY}").startswith(b"\x89PNG")
-    with pytest.raises(BadValue, match="no run has the metric 'time'"):
+    with pytest.raises(BadValue, match=r"'time'.*metrics.md"):
         draw_curves(tmp_path / "b.png", found, ["time"])
 
 
 def test_a_metric_that_no_run_has_is_refused(runs: Path, tmp_path: Path):
     found = [RecordedRun.read(path) for path in find_runs(runs)]
-    with pytest.raises(BadValue, match="no run has the metric 'sucess'"):
+    with pytest.raises(BadValue, match=r"'sucess'.*metrics.md"):
         draw_curves(tmp_path / "a.png", found, ["sucess"])
 
 

@@ -343,11 +343,11 @@ def test_no_requests_give_no_replies(model, tokenizer):
 @pytest.mark.parametrize(
     ("kwargs", "says"),
     [
-        ({"temperature": -0.1}, "temperature must be >= 0, got -0.1"),
-        ({"temperature": math.nan}, "temperature must be >= 0, got nan"),
+        ({"temperature": -0.1}, r"temperature .*>= 0.*got -0\.1"),
+        ({"temperature": math.nan}, "temperature .*>= 0.*got nan"),
         ({"top_p": 0.0}, r"top_p must be in \(0, 1\], got 0.0"),
         ({"top_p": 1.1}, r"top_p must be in \(0, 1\], got 1.1"),
-        ({"max_new_tokens": 0}, "max_new_tokens and max_batch must be >= 1, got 0"),
+        ({"max_new_tokens": 0}, "max_new_tokens .*>= 1.*got 0"),
         ({"max_batch": 0}, "must be >= 1"),
     ],
     ids=str,

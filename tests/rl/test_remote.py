@@ -180,7 +180,7 @@ def test_weights_that_the_server_does_not_load_stop_the_run(folder, server, tmp_
     ("options", "says"),
     [
         ({"sampler_model": "x"}, "sampler_model needs sampler"),
-        ({"sampler": "http://x/v1", "model": "m"}, "sampler needs sampler_sync vllm or sglang"),
+        ({"sampler": "http://x/v1", "model": "m"}, "sampler .*sampler_sync vllm or sglang"),
         ({"sampler": "http://x/v1", "sampler_sync": "vllm", "model": "m"}, "set lora_rank, or use sglang"),
         ({"sampler": "http://x/v1", "sampler_sync": "sglang"}, "sampler needs a model"),
     ],

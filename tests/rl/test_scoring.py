@@ -92,5 +92,5 @@ def test_sequences_without_a_scored_token_have_scores_of_zero():
 def test_a_model_whose_output_layer_cannot_be_computed_by_itself_is_refused(monkeypatch):
     model, other = gemma(), gemma()
     monkeypatch.setattr(scoring, "body", lambda _: other.model)  # not what the model calls
-    with pytest.raises(BadValue, match="cannot train Gemma2ForCausalLM: its output layer"):
+    with pytest.raises(BadValue, match=r"Gemma2ForCausalLM: .*output layer"):
         score_tokens(model, *batch(), 1.0)

@@ -66,7 +66,7 @@ def test_a_bad_mcp_configuration_is_one_line_before_the_first_step(tmp_path: Pat
     bad = tmp_path / "bad.json"
     bad.write_text("{")
     out = ["--out", str(tmp_path / "runs")]
-    for path, says in (("no.json", "cannot read the MCP configuration no.json"), (str(bad), str(bad))):
+    for path, says in (("no.json", "MCP configuration no.json"), (str(bad), str(bad))):
         assert main(["train", "--mcp", path, *out]) == 2
         assert says in capsys.readouterr().err
     assert main(["train", "--mcp", with_servers(tmp_path, "--refuse"), *out]) == 1

@@ -193,7 +193,7 @@ def test_a_damaged_checkpoint_is_refused_with_advice(finished: Path, tmp_path: P
     data = bytearray(weights.read_bytes())
     data[-1] ^= 1
     weights.write_bytes(data)
-    with pytest.raises(BadValue, match=r"model\.safetensors.*delete it to resume from update-000000"):
+    with pytest.raises(BadValue, match=r"model\.safetensors.*delete .*update-000000"):
         Trainer.resume(str(trainer.folder.path))
 
 
@@ -292,7 +292,7 @@ def test_a_batch_of_failed_episodes_is_an_error(tmp_path: Path, monkeypatch):
         raise InfraError("the server is down")
 
     monkeypatch.setattr(GuessTheNumberEnv, "step", broken)
-    with pytest.raises(InfraError, match=r"all 16 episodes of the batch failed.*the server is down"):
+    with pytest.raises(InfraError, match=r"all 16 episodes .*the server is down"):
         trainer.step()
     assert trainer.update == 0 and timeless(trainer.folder.path) == []
 
@@ -310,7 +310,7 @@ def test_memory_that_is_exhausted_before_the_first_update_is_one_line(call, tmp_
 
 def test_bad_input_is_refused_before_anything_is_written(tmp_path: Path):
     out = tmp_path / "runs"
-    with pytest.raises(UnknownEnv, match="did you mean 'game:GuessTheNumber-v0-easy'"):
+    with pytest.raises(UnknownEnv, match=r"-esy'.*'game:GuessTheNumber-v0-easy'"):
         Trainer.start(TrainConfig(env="game:GuessTheNumber-v0-esy", out=str(out)))
     with pytest.raises(UnknownArgument, match="did you mean 'max_turns'"):
         Trainer.start(TrainConfig(env_kwargs={"max_turn": 3}, out=str(out)))
@@ -342,7 +342,7 @@ def test_weights_that_are_not_finite_are_refused_before_the_first_step(finished:
     model, tokenizer = load_pretrained(run_folder.newest_checkpoint(finished / "checkpoints"))
     model.get_input_embeddings().weight.data[3, 0] = float("nan")
     save_pretrained(model, tokenizer, tmp_path / "broken")
-    with pytest.raises(BadValue, match=r"broken'.*model.embed_tokens.weight holds values that are not finite"):
+    with pytest.raises(BadValue, match=r"broken'.*model.embed_tokens.weight .*not finite"):
         Trainer.start(TrainConfig(model=str(tmp_path / "broken"), out=str(tmp_path / "runs")))
     assert not (tmp_path / "runs").exists()
 
@@ -455,7 +455,7 @@ def test_training_asks_each_row_that_is_not_held_back_once_per_epoch(tmp_path: P
 
 def test_a_finished_run_can_be_lengthened(finished: Path, tmp_path: Path):
     shutil.copytree(finished, tmp_path / "longer")
-    with pytest.raises(BadValue, match="steps must exceed the 6 updates that are done, got 6"):
+    with pytest.raises(BadValue, match=r"steps .*6 updates .*got 6"):
         Trainer.resume(str(tmp_path / "longer"), steps=6)
     Trainer.resume(str(tmp_path / "longer"), steps=8).run()
     rows = timeless(tmp_path / "longer")

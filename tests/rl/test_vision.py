@@ -156,8 +156,8 @@ def test_placeholders_are_never_sampled_and_text_that_looks_like_them_is_text(fo
 
 
 def test_pictures_need_a_model_that_reads_them(folder, tmp_path):
-    with pytest.raises(BadValue, match="cannot train on vision:Charts: its observations contain images, and the model"):
+    with pytest.raises(BadValue, match=r"vision:Charts: .*images"):
         Trainer.start(TrainConfig(env="vision:Charts", out=str(tmp_path)))
-    with pytest.raises(BadValue, match="cannot train on test:TwoPictures with a critic, which reads no images"):
+    with pytest.raises(BadValue, match=r"test:TwoPictures with a critic.*images"):
         Trainer.start(config(tmp_path, folder, advantage="gae"))
     assert not list(tmp_path.iterdir())

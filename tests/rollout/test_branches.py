@@ -173,12 +173,12 @@ def test_what_cannot_be_forked_is_refused():
         check_forkable(Unforkable())
     game = make("game:GuessTheNumber-v0-easy")
     check_forkable(EnvWrapper(game))
-    with pytest.raises(BadValue, match="the tool Server cannot be forked"):
+    with pytest.raises(BadValue, match=r"tool Server .*forked"):
         check_forkable(EnvWrapper(ToolEnvWrapper(game, [Server])))
 
 
 def test_invalid_plans_and_autoreset_are_refused():
-    with pytest.raises(BadValue, match="branch_width must be at least 1, got 0"):
+    with pytest.raises(BadValue, match=r"branch_width .*at least 1.*got 0"):
         BranchPlan(width=0)
     with pytest.raises(BadValue, match="autoreset='disabled', got 'same_step'"):
         BranchCollector(make_vec("game:GuessTheNumber-v0-easy", num_envs=1), BranchPlan(), lambda number: 0)

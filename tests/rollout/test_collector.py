@@ -163,7 +163,7 @@ def test_a_batch_by_transitions_consists_of_whole_episodes():
     ids=str,
 )
 def test_exactly_one_positive_size_is_required(size):
-    with pytest.raises(BadValue, match="give episodes or transitions, at least 1; got"):
+    with pytest.raises(BadValue, match=r"episodes or transitions, at least 1.*got"):
         collect(walks(), ScriptedPolicy(["go"]), **size)
 
 
@@ -375,7 +375,7 @@ def test_the_same_seeds_give_the_same_episodes():
 
 @pytest.mark.parametrize(
     ("policy", "message"),
-    [(lambda requests: [], "policy must be an object with act"), (RandomPolicy, "got <class .*RandomPolicy'>")],
+    [(lambda requests: [], "policy .*object with act"), (RandomPolicy, "got <class .*RandomPolicy'>")],
 )
 def test_a_function_or_a_class_is_no_policy(policy: Any, message: str) -> None:
     with pytest.raises(BadValue, match=message):
@@ -384,7 +384,7 @@ def test_a_function_or_a_class_is_no_policy(policy: Any, message: str) -> None:
 
 def test_one_environment_is_no_vector() -> None:
     env: Any = make("game:GuessTheNumber-v0")
-    with pytest.raises(BadValue, match=r"vec_env must come from gem.make_vec, got <GuessTheNumberEnv"):
+    with pytest.raises(BadValue, match=r"vec_env .*gem.make_vec.*<GuessTheNumberEnv"):
         collect(env, RandomPolicy(), episodes=1)
 
 

@@ -127,12 +127,12 @@ def test_a_request_that_fails_is_a_failure_that_names_the_agent(policy, message)
     env = seat(policy)
     seed = next(seed for seed in range(20) if "You are X" in seat(RandomPolicy()).reset(seed=seed)[0])
     env.reset(seed=seed)
-    with pytest.raises(InfraError, match=f"the player of player_1 failed: {message}"):
+    with pytest.raises(InfraError, match=f"player_1 .*{message}"):
         env.step(r"\boxed{1}")
 
 
 def test_a_mistake_of_the_caller_names_the_agent():
-    with pytest.raises(BadValue, match="the player of player_1 failed: no tokenizer"):
+    with pytest.raises(BadValue, match=r"player_1 .*no tokenizer"):
         play(seat(Answering(BadValue("no tokenizer"))), seed=0)
 
 
@@ -180,7 +180,7 @@ def test_the_state_of_an_episode_with_another_player_is_refused():
     env.reset(seed=seed)
     other = gem.make("board:Nim-v0")
     other.set_state(env.get_state())
-    with pytest.raises(BadValue, match="from an episode with another player"):
+    with pytest.raises(BadValue, match="episode with another player"):
         for _ in range(10):
             other.step(other.sample_random_action())
 

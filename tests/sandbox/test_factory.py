@@ -18,12 +18,12 @@ def test_the_limits_are_the_defaults_of_every_run():
 
 
 def test_an_unknown_backend_is_an_error_that_suggests_the_closest_one():
-    with pytest.raises(BadValue, match=r"no sandbox 'bubblewarp'; did you mean 'bubblewrap'\?  \(available: auto, "):
+    with pytest.raises(BadValue, match=r"'bubblewarp'.*'bubblewrap'.* auto, "):
         make_sandbox("bubblewarp")
 
 
 def test_an_unknown_option_is_an_error_that_lists_the_options_of_the_backend():
-    with pytest.raises(UnknownArgument, match=r"sandbox 'subprocess' has no option 'level'  \(options: none\)"):
+    with pytest.raises(UnknownArgument, match=r"'subprocess' .*'level'.*\(options: none\)"):
         make_sandbox("subprocess", level="ns")
 
 

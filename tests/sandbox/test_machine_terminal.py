@@ -137,7 +137,7 @@ def test_a_machine_without_free_terminals_says_so(machine):
 def test_keys_that_are_not_typed_are_counted(machine):
     typist = Typist(machine)
     typed = machine.type_keys(b"x" * 100, wall_s=0)
-    assert typed.problem == "the last 100 bytes of the keys were not typed"
+    assert "last 100 bytes" in typed.problem
     typist.screen.feed(typed.output)
     typist.until("$")
     typed = machine.type_keys(b"cat\r" + b"y\r" * 100_000)

@@ -218,7 +218,7 @@ def test_an_undecided_test_is_repeated(outcomes):
 
 def test_an_undecided_level_is_an_error_and_is_tested_again_at_the_next_call(outcomes):
     outcomes(ns=[failed(errno.ENOMEM)] * 3 + [""], lsm="")
-    with pytest.raises(SandboxError, match=r"could not test whether sandbox level 'ns' holds.*fork: ENOMEM"):
+    with pytest.raises(SandboxError, match=r"could not test .*'ns'.*fork: ENOMEM.*GEM_SANDBOX_LEVEL"):
         probe.choose()
     assert probe.choose() == "ns"
 
@@ -294,7 +294,7 @@ def test_the_environment_names_the_default_level(outcomes, monkeypatch):
     outcomes(ns="", lsm="")
     monkeypatch.setenv("GEM_SANDBOX_LEVEL", "basic")
     assert [probe.choose(), probe.choose("auto"), probe.choose("lsm")] == ["basic", "basic", "lsm"]
-    with pytest.raises(SandboxError, match="level 'ns' is required, got 'basic'"):
+    with pytest.raises(SandboxError, match=r"'ns' is required.*'basic'"):
         probe.choose(require="ns")
 
 

@@ -177,7 +177,7 @@ def test_a_forked_process_opens_its_own_connections(server):
 
 @pytest.mark.parametrize("url", ["localhost:1", "ftp://x", "http://", ""])
 def test_an_invalid_url_raises_bad_value(url):
-    with pytest.raises(BadValue, match="url should be like http://host:port"):
+    with pytest.raises(BadValue, match=r"url .*http://host:port"):
         make_sandbox("remote", url=url, token="t")
 
 
@@ -222,7 +222,7 @@ def test_a_failure_of_the_served_sandbox_raises_sandbox_error(inner):
     with (
         SandboxServer(closed, token="t") as server,
         make_sandbox("remote", url=server.url, token="t") as remote,
-        pytest.raises(SandboxError, match=r"returned status 503: this SubprocessSandbox is closed"),
+        pytest.raises(SandboxError, match=r"status 503: .*SubprocessSandbox is closed"),
     ):
         remote.run("1")
 

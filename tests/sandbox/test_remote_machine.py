@@ -108,7 +108,7 @@ def test_a_machine_continues_from_a_saved_state(remote, machine):
 
 
 def test_a_state_that_the_server_does_not_have_is_an_error(remote):
-    with pytest.raises(BadValue, match="the server does not have this state"):
+    with pytest.raises(BadValue, match="not have this state"):
         remote.machine(state={"hash": "0" * 64, "place": "/etc/passwd"})
 
 
@@ -152,7 +152,7 @@ def test_machines_end_with_their_server(inner):
 
 
 def test_an_unknown_machine_or_method_is_an_error_with_its_name(remote, machine):
-    with pytest.raises(SandboxError, match="no machine unknown; idle ones are closed after 3600 s"):
+    with pytest.raises(SandboxError, match=r"no machine unknown.*3600 s"):
         remote._send("POST", "/machines/unknown/exec", {"command": "true"}, None, 0)
     with pytest.raises(BadValue, match="a machine has no operation 'format'"):
         machine._call("format", {}, bool)
@@ -163,6 +163,6 @@ def test_a_sandbox_without_machines_says_which_have_them():
         make_sandbox("subprocess") as sandbox,
         SandboxServer(sandbox, token="right") as server,
         make_sandbox("remote", url=server.url, token="right") as remote,
-        pytest.raises(SandboxError, match="SubprocessSandbox has no machines; serve the local"),
+        pytest.raises(SandboxError, match=r"SubprocessSandbox has no machines.*docker or podman"),
     ):
         remote.machine()

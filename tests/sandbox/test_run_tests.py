@@ -501,7 +501,7 @@ def test_a_value_may_be_as_long_as_the_case_says(sandbox):
     cases = [Case(arguments=f"[{n}]", value_bytes=1002) for n in (1000, 1001, 10_000)]
     results = sandbox.run_tests(program, cases, function="f")
     assert [result.status for result in results] == [Status.OK, Status.ERROR, Status.ERROR]
-    assert "has 1003 bytes as JSON, the limit is 1002" in results[1].stderr
+    assert " 1003 bytes" in results[1].stderr and " 1002" in results[1].stderr
 
 
 @pytest.mark.parametrize("size", [5_000, 500_000, 15 << 20])

@@ -361,7 +361,7 @@ def test_a_forked_process_cannot_use_a_session_of_its_parent(session):
 
 @pytest.mark.parametrize("wall_s", [0, -1, float("inf"), float("nan")])
 def test_the_time_limit_of_a_cell_must_be_a_finite_number_above_zero(session, wall_s):
-    with pytest.raises(BadValue, match="wall_s must be a finite number above 0"):
+    with pytest.raises(BadValue, match=r"wall_s .*above 0"):
         session.run("1", wall_s=wall_s)
 
 

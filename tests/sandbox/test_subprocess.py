@@ -193,9 +193,8 @@ def test_it_warns_once_that_it_does_not_isolate(monkeypatch, caplog):
     with caplog.at_level(logging.WARNING, "gem.sandbox"):
         for _ in range(2):
             make_sandbox("subprocess").close()
-    assert [record.message for record in caplog.records if "does not isolate" in record.message] == [
-        "the subprocess sandbox does not isolate: programs run with your permissions and network access"
-    ]
+    [message] = [record.message for record in caplog.records if "does not isolate" in record.message]
+    assert "subprocess" in message and "network access" in message
 
 
 def test_the_report_shows_that_little_is_guaranteed(sandbox):

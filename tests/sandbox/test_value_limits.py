@@ -70,7 +70,7 @@ def test_a_value_may_have_as_many_bytes_as_the_case_allows(backend, size):
         assert result.ok and len(result.value) == size
     else:
         assert (result.status, result.value) == (Status.ERROR, None)
-        assert result.stderr == "the return value of f has 101 bytes as JSON, the limit is 100\n"
+        assert " f has 101 bytes" in result.stderr and result.stderr.endswith(" 100\n")
 
 
 def test_a_value_that_consists_of_quotes_may_have_as_many_bytes(backend):

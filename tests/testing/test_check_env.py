@@ -119,19 +119,19 @@ def test_each_broken_env_fails_its_check_and_no_other(env, name):
     ("env", "name", "says"),
     [
         ("EndsWithoutAReason", "stop-reason", "ends without info['stop_reason']"),
-        ("StatesTooManyTurns", "turn-limit", "truncated after turn 8, but the first observation states a limit of 9"),
+        ("StatesTooManyTurns", "turn-limit", "after turn 8 … limit of 9"),
         ("SpellsTooManyTurns", "turn-limit", "states a limit of 12"),
         ("StatesTooManyTimes", "turn-limit", "states a limit of 9"),
         ("StatesTooManyMoves", "turn-limit", "states a limit of 9"),
         ("PlaysMoreTurnsThanStated", "turn-limit", "states a limit of 7"),
-        ("ReplacesTheSeed", "seed-diversity", "reset(seed=40) starts an episode with the seed 7"),
-        ("HasOneSecret", "seed-diversity", "40 seeds give the same episode, with the secret '17'"),
-        ("HasItsOwnGenerator", "seed-diversity", "draws from a random generator of its own"),
-        ("RepeatsItsSeeds", "seed-diversity", "pairs of seeds that differ by 9 "),
-        ("CutsItsSeeds", "seed-diversity", "pairs of seeds that differ by 16,777,216 "),
-        ("SharesASeedAmongNeighbours", "seed-diversity", "pairs of seeds that differ by 1 "),
-        ("RepeatsItsFirstEpisode", "seed-diversity", "reset() without a seed gives the same episode 40 times in a row"),
-        ("PaysLessThanDeclared", "reachable-maximum", "scores 0.9, below the declared maximum of 1"),
+        ("ReplacesTheSeed", "seed-diversity", "reset(seed=40) … seed 7"),
+        ("HasOneSecret", "seed-diversity", "40 seeds … '17'"),
+        ("HasItsOwnGenerator", "seed-diversity", "generator of its own"),
+        ("RepeatsItsSeeds", "seed-diversity", "seeds that differ by 9 "),
+        ("CutsItsSeeds", "seed-diversity", "seeds that differ by 16,777,216 "),
+        ("SharesASeedAmongNeighbours", "seed-diversity", "seeds that differ by 1 "),
+        ("RepeatsItsFirstEpisode", "seed-diversity", "reset() without a seed … 40 times"),
+        ("PaysLessThanDeclared", "reachable-maximum", "scores 0.9 … maximum of 1"),
         ("LeaksInBase64", "secrets", "in base64"),
         ("LeaksANumberInBase64", "secrets", "in base64"),
         ("LeaksInBase64InItsRepr", "secrets", "in base64 in repr(env), str(env) or an attribute"),
@@ -139,7 +139,7 @@ def test_each_broken_env_fails_its_check_and_no_other(env, name):
         ("KeepsBase64", "secrets", "in base64 in repr(env), str(env) or an attribute"),
         ("LeaksInHexadecimal", "secrets", "in hexadecimal"),
         ("LeaksReversed", "secrets", "backwards"),
-        ("LeaksSpaced", "secrets", "with separators between the letters"),
+        ("LeaksSpaced", "secrets", "separators"),
         ("LeaksShifted", "secrets", "shifted by one"),
         ("LeaksTheNextNumber", "secrets", "shifted by one"),
         ("LeaksInItsRepr", "secrets", "in repr(env)"),
@@ -149,22 +149,18 @@ def test_each_broken_env_fails_its_check_and_no_other(env, name):
         ("SetsAVariable", "process-state", "environment variables (LAST_GUESS)"),
         ("HandlesSignals", "process-state", "signal handlers (SIGUSR1)"),
         ("RaisesTheRecursionLimit", "process-state", "the recursion limit"),
-        (
-            "RaisesTheRecursionLimitOnce",
-            "process-state",
-            "the first use of the environment changed the recursion",
-        ),
+        ("RaisesTheRecursionLimitOnce", "process-state", "first use … the recursion"),
         ("IgnoresNumpyErrors", "process-state", "numpy's error state"),
         ("ShortensNumpyText", "process-state", "numpy's print options (precision)"),
         ("IgnoresWarnings", "process-state", "warnings filters"),
         ("ConfiguresLogging", "process-state", "the root logger (level)"),
         ("ReplacesStdout", "process-state", "env.reset(seed=0) changes sys.stdout"),
         ("HidesWarnings", "process-state", "changes warnings.showwarning"),
-        ("HidesWarningsOnce", "process-state", "the first use of the environment changed warnings.showwarning"),
+        ("HidesWarningsOnce", "process-state", "first use … warnings.showwarning"),
         ("Prints", "stdout", "prints 'guessed"),
-        ("WritesToTheDescriptor", "stdout", "an episode in another process prints 'a new game"),
+        ("WritesToTheDescriptor", "stdout", "another process … prints 'a new game"),
         ("WritesToStderr", "stdout", "writes 'guessed"),
-        ("WritesToTheErrorDescriptor", "stdout", "an episode in another process writes 'a new game"),
+        ("WritesToTheErrorDescriptor", "stdout", "another process … writes 'a new game"),
         ("LeavesFiles", "files", "broken_process_envs_"),
         ("LeavesAFolder", "files", "broken_process_envs_"),
         ("LeavesAFolderOnce", "files", "broken_process_envs_"),
@@ -179,7 +175,7 @@ def test_a_careless_env_fails_one_check_which_names_the_cause(env, name, says, t
     monkeypatch.setattr(tempfile, "tempdir", None)
     report = check(env, oracle="SearchingOracle", sees="observation")
     assert failed(report) == [name], report.to_text(only_failed=True)
-    assert says in report[name].detail
+    assert all(part in report[name].detail for part in says.split(" … ")), report[name].detail
 
 
 @pytest.mark.parametrize(
@@ -187,9 +183,9 @@ def test_a_careless_env_fails_one_check_which_names_the_cause(env, name, says, t
     [
         ("KeepsEveryEpisode", "growth-memory", "bytes per episode"),
         ("GrowsInTheEpisode", "growth-memory", "bytes per step"),
-        ("KeepsFilesOpen", "growth-descriptors", "number of open file descriptors grows"),
+        ("KeepsFilesOpen", "growth-descriptors", "open file descriptors"),
         ("StartsThreads", "growth-threads", "number of threads grows"),
-        ("StartsProcesses", "growth-processes", "number of child processes grows"),
+        ("StartsProcesses", "growth-processes", "child processes"),
         ("SlowsDown", "growth-seconds", "more episodes"),
         ("SlowsDownInTheEpisode", "growth-seconds", "more steps"),
     ],
@@ -224,7 +220,7 @@ def test_steps_that_get_slower_and_slower_fail_at_once(monkeypatch):
     start = broken_process.Clock.seconds
     report = check("GetsSlower", thorough=True)
     assert failed(report) == ["protocol"] and broken_process.Clock.seconds - start < 200
-    assert "the steps take longer and longer" in report["protocol"].detail
+    assert "the steps take longer" in report["protocol"].detail
     assert report["growth-seconds"].detail == "needs 'protocol' to pass first"
 
 
@@ -234,7 +230,7 @@ def test_a_measurement_of_growth_stops_if_episodes_get_slower_and_slower(monkeyp
     harness = Harness(env_target(spec_of("EveryEpisodeGetsSlower")), range(4), 20)
     checks = (env_interface.protocol, *env_process.GROWTH)
     results = {result.name: result for result in run_checks(checks, harness, case=harness.case)}
-    assert "the episodes take longer and longer" in results["growth-seconds"].detail
+    assert "the episodes take longer" in results["growth-seconds"].detail
     assert [name for name, result in results.items() if result.status == "failed"] == ["growth-seconds"]
     assert results["growth-memory"].status == "unchecked"
 
@@ -439,7 +435,7 @@ def test_a_third_party_package_loaded_by_import_gem_is_a_failure():
     ("env", "oracle", "sees", "says"),
     [
         ("Correct", "HastyOracle", "state", "the maximum is 1.0"),
-        ("Correct", "LosingOracle", "observation", "no reward in any of 20 episodes"),
+        ("Correct", "LosingOracle", "observation", "any of 20 episodes"),
         ("DeclaresTooMuch", "HastyOracle", "observation", "optimum() declares 100%"),
         ("Correct", "NoSuchOracle", "observation", "NoSuchOracle"),
     ],

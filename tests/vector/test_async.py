@@ -314,7 +314,7 @@ def test_coroutines_that_always_hang_raise_eventually():
     faults = {(episode, 1): "hang" for episode in range(99)}
     with AsyncVectorEnv([lambda: AsyncFaulty(faults)], timeout=0.05, on_failure="restart") as env:
         env.reset(seed=0)
-        with pytest.raises(EnvFailed, match=rf"slot 0 failed {MAX_FAILURES} times in a row: timed out after"):
+        with pytest.raises(EnvFailed, match=f"slot 0 .* {MAX_FAILURES} times.*timed out"):
             for _ in range(99):
                 env.step(["a"])
 
@@ -340,7 +340,7 @@ def test_a_coroutine_that_blocks_the_loop_is_an_error_and_no_deadlock(monkeypatc
 
     with AsyncVectorEnv([Blocking, Waiting], timeout=0.1, on_failure="restart") as env:
         env.reset(seed=0)
-        with pytest.raises(EnvFailed, match=r"slot 0 failed 5 times in a row: timed out after"):
+        with pytest.raises(EnvFailed, match=r"slot 0 .* 5 times.*timed out"):
             for _ in range(99):
                 env.step({0: "a"})
     opened.set()

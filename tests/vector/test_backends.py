@@ -282,7 +282,7 @@ def test_a_malformed_step_fails_its_slot_alone(backend, env_id):
 def test_a_malformed_step_raises_env_failed_and_keeps_the_other_steps(backend, env_id):
     with open_vec(backend, [env_id] * 3, longest=50) as vec:
         vec.reset(seed=0)
-        with pytest.raises(EnvFailed, match=r"slot 1 .*step\(\) returned the reward '1', which is not a number"):
+        with pytest.raises(EnvFailed, match=r"slot 1 .*step\(\) .*reward '1'"):
             vec.step(["a", "reward '1'", "a"])
         assert sorted(vec.recv(min_envs=2).ids_B) == [0, 2]
 

@@ -152,7 +152,7 @@ def test_a_weight_is_a_number_above_zero(weight):
 
 
 def test_a_mixture_of_more_ids_than_slots_is_refused():
-    with pytest.raises(BadValue, match="2 ids need at least 2 slots, got num_envs=1"):
+    with pytest.raises(BadValue, match=r"2 ids .*2 slots.*num_envs=1"):
         make_vec({PLAIN: 1, EASY: 1}, num_envs=1)
 
 
@@ -175,23 +175,19 @@ def test_an_unknown_backend_is_refused_with_a_suggestion(asked, meant):
 
 
 def test_async_mode_conflicts_with_another_backend():
-    with pytest.raises(BadValue, match="async_mode=True means backend 'async', which conflicts with backend='sync'"):
+    with pytest.raises(BadValue, match=r"async_mode=True .*'async'.*backend='sync'"):
         make_vec(PLAIN, async_mode=True, backend="sync")
 
 
 @pytest.mark.parametrize(
     ("backend", "options", "message"),
     [
-        (
-            "sync",
-            {"num_workers": 2},
-            "num_workers=2 is not available for backend 'sync', only for async, thread, process, ray",
-        ),
+        ("sync", {"num_workers": 2}, "num_workers=2 .*'sync'.* async, thread, process, ray"),
         ("sync", {"timeout": 2.0}, "takes no timeout"),
-        ("thread", {"address": "auto"}, "address='auto' is not available for backend 'thread', only for ray"),
-        ("thread", {"num_workers": 0}, "num_workers must be an integer >= 1, got 0"),
-        ("process", {"num_workers": 1.5}, "num_workers must be an integer >= 1, got 1.5"),
-        ("sync", {"on_failure": "retry"}, "on_failure must be 'raise' or 'restart', got 'retry'"),
+        ("thread", {"address": "auto"}, "address='auto' .*'thread'.* ray"),
+        ("thread", {"num_workers": 0}, "num_workers .*>= 1.*got 0"),
+        ("process", {"num_workers": 1.5}, r"num_workers .*>= 1.*got 1\.5"),
+        ("sync", {"on_failure": "retry"}, "on_failure .*'raise' or 'restart'.*'retry'"),
     ],
 )
 def test_an_option_that_is_not_for_the_backend_is_refused(backend, options, message):
@@ -202,7 +198,7 @@ def test_an_option_that_is_not_for_the_backend_is_refused(backend, options, mess
 @pytest.mark.parametrize("backend", ["thread", "async", "process"])
 @pytest.mark.parametrize("timeout", [0, -1, "1", True])
 def test_a_timeout_is_seconds_above_zero(backend, timeout):
-    with pytest.raises(BadValue, match=r"timeout must be seconds above 0, or None, got"):
+    with pytest.raises(BadValue, match=f"timeout .*above 0, or None.*got {timeout!r}"):
         make_vec(PLAIN, backend=backend, timeout=timeout)
 
 
@@ -226,10 +222,10 @@ def test_a_slot_plays_the_episode_that_make_gives_for_its_id_and_seed(backend):
 
 @pytest.mark.parametrize("group_size", [0, True, 1.5])
 def test_a_group_size_is_an_integer_above_zero(group_size):
-    with pytest.raises(BadValue, match=f"group_size must be an integer >= 1, got {group_size}"):
+    with pytest.raises(BadValue, match=f"group_size .*>= 1.*got {group_size}"):
         make_vec("qa:Facts", group_size=group_size)
 
 
 def test_the_number_of_slots_must_be_an_integer():
-    with pytest.raises(BadValue, match="num_envs must be an integer or None, got '4'"):
+    with pytest.raises(BadValue, match=r"num_envs .*integer or None.*'4'"):
         make_vec(PLAIN, num_envs="4")

@@ -227,7 +227,7 @@ def test_the_state_of_a_vector_without_an_order_is_refused():
     with make_rows(seed=1) as vec:
         vec.reset()
         state = vec.get_state()
-        with pytest.raises(BadValue, match="the state has no places in the order of the rows"):
+        with pytest.raises(BadValue, match=r"no places .*rows"):
             vec.set_state({name: value for name, value in state.items() if name != "places"})
 
 

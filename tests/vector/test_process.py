@@ -137,10 +137,10 @@ def test_slots_and_actions_may_be_numpy():
 def test_a_result_that_cannot_be_pickled_fails_its_slot_alone():
     with vector(2) as vec:
         before = pids(vec)
-        with pytest.raises(EnvFailed, match=r"slot 1: the result of step cannot be pickled: .*lock"):
+        with pytest.raises(EnvFailed, match=r"slot 1: .*result of step .*pickled: .*lock"):
             vec.step(["", "lock"])
         assert vec.recv().ids_B == [0]
-        with pytest.raises(EnvFailed, match=r"slot 1 has failed and was not reset since"):
+        with pytest.raises(EnvFailed, match=r"slot 1 .*not reset since"):
             vec.step({1: ""})
         vec.reset(ids=[1])
         assert [info["pid"] for info in vec.step(["", ""]).infos_B] == before
@@ -149,7 +149,7 @@ def test_a_result_that_cannot_be_pickled_fails_its_slot_alone():
 def test_an_action_that_cannot_be_pickled_is_refused():
     with vector(2) as vec:
         vec.reset()
-        with pytest.raises(BadAction, match=r"slot 0: the argument of step cannot be pickled: .*generator"):
+        with pytest.raises(BadAction, match=r"slot 0: .*argument of step .*pickled: .*generator"):
             vec.step({0: (i for i in range(3)), 1: ""})
         assert vec.recv().ids_B == [1]
         assert vec.step({0: "", 1: ""}).rewards_B.tolist() == [1.0, 1.0]
@@ -201,7 +201,7 @@ def test_an_exception_while_building_is_raised_unchanged():
     [
         ("awkward", BadAction, "refused for a reason"),
         ("leave", EnvFailed, "SystemExit: leaving"),
-        ("die", EnvFailed, "slots 0 to 3: the worker died while building the environments: exit status 9"),
+        ("die", EnvFailed, "slots 0 to 3: .*building .*exit status 9"),
     ],
 )
 def test_a_worker_that_dies_while_building_fails_the_constructor(how, error, message):
@@ -250,8 +250,8 @@ def test_a_worker_that_cannot_be_interrupted_is_killed(how, monkeypatch):
     with vector(3, timeout=0.5, on_failure="restart") as vec:
         before = pids(vec)
         step = vec.step(["", how, ""])
-        why = "its worker died: a call timed out after 0.5 s and could not be interrupted"
-        assert failures(step)[1:] == [why, why]
+        _, *told = failures(step)
+        assert [why and "worker died" in why and "after 0.5 s" in why for why in told] == [True, True]
         assert step.observations_B[1:] == ["episode 1 of seed 1", "episode 1 of seed 2"]
         assert all_gone(*before)
         assert failures(vec.step({1: "", 2: ""})) == [None, None]
@@ -288,8 +288,7 @@ def test_a_killed_worker_fails_the_running_episodes_of_its_slots():
         vec.step([""] * 4)
         os.kill(before[0], signal.SIGKILL)
         step = vec.step([""] * 4)
-        why = "its worker died: killed by signal 9 (Killed)"
-        assert failures(step) == [why, why, None, None]
+        assert [why and "worker died: killed by signal 9" in why for why in failures(step)] == [True, True, None, None]
         assert step.observations_B[:2] == ["episode 1 of seed 0", "episode 1 of seed 1"]
         assert step.truncated_B.tolist() == [True, True, False, False]
         step = vec.step([""] * 4)
@@ -337,7 +336,7 @@ def test_after_a_restore_a_lost_episode_is_the_restored_one():
 def test_a_slot_that_always_kills_its_worker_is_given_up_alone():
     with vector(3, on_failure="restart") as vec:
         vec.reset(seed=0)
-        with pytest.raises(EnvFailed, match=r"slot 1 was given up: 5 workers in a row died .*killed by signal 9"):
+        with pytest.raises(EnvFailed, match=r"slot 1 .*5 workers .*killed by signal 9"):
             for _ in range(20):
                 vec.step({1: "die"})
         for _ in range(2):
@@ -361,7 +360,7 @@ def test_slots_that_cannot_be_rebuilt_are_given_up(mode, tmp_path):
     notes = str(tmp_path / "notes")
     with vector(2, on_failure=mode, notes=notes, dies_from=3) as vec:
         vec.reset(seed=0)
-        what = r"slots 0 to 1 given up: 3 workers in a row died without returning a result, the last one: exit status 7"
+        what = r"slots 0 to 1 given up: 3 workers .*exit status 7"
         with pytest.raises(EnvFailed, match="killed by signal 9" if mode == "raise" else what):
             vec.step(["die", ""])
         until = time.monotonic() + HANG_S

@@ -88,7 +88,7 @@ def test_a_long_call_does_not_delay_earlier_outcomes(ray):
 def test_an_exception_while_building_is_raised_unchanged(ray):
     with pytest.raises(UnknownArgument, match="did you mean 'max_turns'"):
         make_vec("game:GuessTheNumber-v0", num_envs=4, backend="ray", max_turn=3)
-    with pytest.raises(EnvFailed, match=r"slots 0 to 1: the worker died while building .*: ActorDiedError"):
+    with pytest.raises(EnvFailed, match=r"slots 0 to 1: .*building .*: ActorDiedError"):
         vector(2, env=Unbuildable, how="die")
 
 
@@ -104,8 +104,8 @@ def test_an_actor_that_cannot_be_interrupted_is_killed(ray, monkeypatch):
     monkeypatch.setattr(worker_engine, "KILL_DELAY", 0.5)
     with vector(2, timeout=0.2, on_failure="restart") as vec:
         before = pids(vec)
-        why = "its worker died: a call timed out after 0.2 s and could not be interrupted"
-        assert failures(vec.step({1: "hang_unreachably"})) == [why]
+        [why] = failures(vec.step({1: "hang_unreachably"}))
+        assert "worker died" in why and "after 0.2 s" in why
         assert ends(before[0])
         assert failures(vec.step({1: ""})) == [None]
         assert failures(vec.step({0: ""})) == [why]  # lost with its neighbour
@@ -126,7 +126,7 @@ def test_with_raise_a_killed_actor_is_raised_for_its_slots(ray):
         vec.reset()
         with pytest.raises(EnvFailed, match="its worker died"):
             vec.step({0: "die"})
-        with pytest.raises(EnvFailed, match="slot 1 has failed and was not reset since: its worker died"):
+        with pytest.raises(EnvFailed, match=r"slot 1 .*not reset since: .*worker died"):
             vec.step({1: ""})
         vec.reset()
         assert failures(vec.step(["", ""])) == [None, None]
@@ -135,7 +135,7 @@ def test_with_raise_a_killed_actor_is_raised_for_its_slots(ray):
 def test_a_slot_that_always_kills_its_actor_is_given_up(ray):
     with vector(2, on_failure="restart") as vec:
         vec.reset(seed=0)
-        with pytest.raises(EnvFailed, match=r"slot 1 was given up: 5 workers in a row died"):
+        with pytest.raises(EnvFailed, match=r"slot 1 .*5 workers "):
             for _ in range(20):
                 vec.step({1: "die"})
         vec.step({0: ""})  # lost with the last worker
@@ -162,7 +162,7 @@ def test_closing_ends_an_actor_that_hangs(ray):
 
 
 def test_an_address_is_refused_if_ray_is_already_connected(ray):
-    with pytest.raises(BadValue, match=r"Ray is already connected, so address='10\.0\.0\.1:6379' cannot be used"):
+    with pytest.raises(BadValue, match=r"already connected.*address='10\.0\.0\.1:6379'"):
         RayVectorEnv([Echo], address="10.0.0.1:6379")
 
 
@@ -170,7 +170,7 @@ def test_an_unreachable_address_is_refused_at_once(ray, monkeypatch):
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        with pytest.raises(BadValue, match=r"cannot connect to a Ray cluster with address='127.*refused"):
+        with pytest.raises(BadValue, match=r"Ray .*address='127.*refused"):
             RayVectorEnv([Echo], address=f"127.0.0.1:{taken.getsockname()[1]}")
 
 

@@ -104,7 +104,7 @@ def test_a_failed_slot_is_refused_until_it_is_reset():
     with pytest.raises(EnvFailed):
         env.step(["a", "a"])
     env.recv()
-    with pytest.raises(EnvFailed, match="slot 0 has failed and was not reset since: ZeroDivisionError"):
+    with pytest.raises(EnvFailed, match=r"slot 0 .*not reset since: ZeroDivisionError"):
         env.step({0: "a"})
     before = env.envs[0]
     assert env.reset(ids=[0])[0] == ["episode 1 of seed 0"]
@@ -228,7 +228,7 @@ def test_failures_change_no_other_episode():
 def test_five_failures_of_a_slot_in_a_row_raise(turn):
     env = faulty({(episode, turn): "raise" for episode in range(99)}, {})
     failures = 0
-    with pytest.raises(EnvFailed, match="slot 0 failed 5 times in a row: ZeroDivisionError"):
+    with pytest.raises(EnvFailed, match=r"slot 0 .* 5 times.*ZeroDivisionError"):
         env.reset(seed=0)
         for _ in range(15):
             failures += is_failed(env.step(["a", "a"]))
@@ -254,7 +254,7 @@ def test_a_failed_rebuild_reports_both_errors():
 
     env = SyncVectorEnv([build], on_failure="restart")
     env.reset(seed=0)
-    with pytest.raises(EnvFailed, match=r"failed \(ZeroDivisionError.*\) and cannot be rebuilt: OSError: no memory"):
+    with pytest.raises(EnvFailed, match=r"ZeroDivisionError.*cannot be rebuilt: OSError: no"):
         env.step(["a"])
 
 
@@ -270,7 +270,7 @@ def test_a_refused_action_is_not_a_failure():
 
 @pytest.mark.parametrize("on_failure", ["ignore", None, True])
 def test_an_unknown_on_failure_is_refused(on_failure):
-    with pytest.raises(BadValue, match="on_failure must be 'raise' or 'restart'"):
+    with pytest.raises(BadValue, match=f"on_failure .*'raise' or 'restart'.*got {on_failure!r}"):
         SyncVectorEnv([Counting], on_failure=on_failure)
 
 

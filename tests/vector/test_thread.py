@@ -183,7 +183,7 @@ def test_a_call_that_times_out_fails_only_its_slot():
         with pytest.raises(EnvFailed, match=r"slot 0 failed: timed out after 0.3 s"):
             env.step(["a", "a"])
         assert env.recv().ids_B == [1]
-        with pytest.raises(EnvFailed, match="slot 0 has failed and was not reset since"):
+        with pytest.raises(EnvFailed, match=r"slot 0 .*not reset since"):
             env.step({0: "a"})
         assert env.reset(ids=[0])[0] == ["episode 1 of seed 0"]
         assert not math.isnan(env.step({0: "a"}).rewards_B[0])
@@ -299,7 +299,7 @@ def test_an_environment_that_always_hangs_raises():
     slow = Gates(*[(episode, 1) for episode in range(99)])
     with ThreadVectorEnv([slow], timeout=0.05, on_failure="restart") as env:
         env.reset(seed=0)
-        with pytest.raises(EnvFailed, match=rf"slot 0 failed {MAX_FAILURES} times in a row: timed out after"):
+        with pytest.raises(EnvFailed, match=f"slot 0 .* {MAX_FAILURES} times.*timed out"):
             for _ in range(99):
                 env.step(["a"])
         slow.open()
@@ -340,7 +340,7 @@ def test_samples_and_states_have_a_time_limit(what):
             env.sample_random_action(0) if what == "sample" else env.get_state()
         with pytest.raises(EnvFailed, match="not reset since"):
             env.step(["a"])
-        with pytest.raises(EnvFailed, match="hung and was not reset since"):
+        with pytest.raises(EnvFailed, match=r"hung .*not reset since"):
             env.get_state()
         assert env.reset()[0] == ["episode 1 of seed 0"]
         opened.set()
@@ -379,7 +379,7 @@ def test_too_many_abandoned_threads_raise_until_they_return(monkeypatch):
     slow = [Gates((0, 1)) for _ in range(3)]
     with ThreadVectorEnv([*slow, Walker], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
-        with pytest.raises(InfraError, match="3 threads are stuck in environments that hang, and at most 2"):
+        with pytest.raises(InfraError, match=r"3 threads .*at most 2.*'process'"):
             env.step(["a"] * 4)
         for gates in slow:
             gates.open()
@@ -462,7 +462,7 @@ def test_closing_does_not_wait_for_hanging_calls(caplog, monkeypatch):
     env.send(["a", "a"])
     slow.built[0].reached.wait(SOON)
     env.close()
-    assert "abandoned 1 threads whose environments are still busy" in caplog.text
+    assert "abandoned 1 threads" in caplog.text
     assert (slow.built[0].closings, last.built[0].closings) == (0, 1)
     slow.open()
     eventually(lambda: slow.built[0].closings == 1)

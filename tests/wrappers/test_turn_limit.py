@@ -42,5 +42,5 @@ def test_the_count_is_part_of_the_state():
 
 
 def test_a_limit_below_one_is_refused():
-    with pytest.raises(BadValue, match="max_turns must be at least 1, got 0"):
+    with pytest.raises(BadValue, match=r"max_turns .*at least 1.*got 0"):
         made(0)

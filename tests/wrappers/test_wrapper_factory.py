@@ -54,7 +54,7 @@ def test_each_observation_name_has_its_settings(name, settings):
 
 
 def test_a_misspelled_name_is_refused_with_a_suggestion():
-    with pytest.raises(UnknownArgument, match=r"no wrapper 'concatt'; did you mean 'concat'\?.*episode_tracking"):
+    with pytest.raises(UnknownArgument, match=r"'concatt'.*'concat'.*episode_tracking"):
         get_wrapper_fns("concatt")
 
 

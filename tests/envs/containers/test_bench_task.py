@@ -25,8 +25,8 @@ ALL = ("PASSED ../tests/test_outputs.py::test_one", "PASSED test_outputs.py::tes
     ("output", "why"),
     [
         (summary(*ALL, "XFAIL tests/test_outputs.py::test_two[b - c] - known"), ""),
-        (summary(*ALL), "test_outputs.py::test_two has not passed"),
-        (summary("PASSED test_outputs.py::test_one"), "test_outputs.py::test_two has not passed"),
+        (summary(*ALL), "test_two has not passed"),
+        (summary("PASSED test_outputs.py::test_one"), "test_two has not passed"),
         (summary(*ALL, "FAILED tests/test_outputs.py::test_two[b] - assert 0"), "FAILED"),
         (summary(*ALL, ALL[1], "ERROR tests/test_other.py::test_x"), "ERROR"),
         (summary(*ALL, ALL[1], "XPASS tests/test_outputs.py::test_three"), "XPASS"),
@@ -83,7 +83,7 @@ def test_a_solution_may_be_a_list_of_commands():
 
 def test_a_task_of_several_containers_is_refused_with_their_names():
     pytest.importorskip("yaml")
-    with pytest.raises(BadValue, match="one container, client, is supported, got client, web"):
+    with pytest.raises(BadValue, match=r"one container, client.*got client, web"):
         read_bench_task(TASKS / "two-services")
 
 
@@ -99,7 +99,7 @@ def test_a_task_of_several_containers_is_refused_with_their_names():
         ("docker-compose.yaml", "dockerfile: Dockerfile", "context: ..", "services.client.build"),
         ("docker-compose.yaml", "T_BENCH_TASK_LOGS_PATH", "HOME", "services.client.volumes"),
         ("docker-compose.yaml", "${T_BENCH_TEST_DIR}", "${SECRET}", "environment.TEST_DIR"),
-        ("task.yaml", "category: files", "1: files", "task.yaml: keys are names, got 1"),
+        ("task.yaml", "category: files", "1: files", "keys are names, got 1"),
         ("task.yaml", "run_tests_in_same_shell: ", "run_tests_in_same_shell: x", "run_tests_in_same_shell"),
         ("tests/test_outputs.py", "def test_", "def check_", "no test_"),
         ("tests/test_outputs.py", "def test_", "def test_(", "not Python"),

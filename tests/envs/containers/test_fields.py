@@ -224,6 +224,6 @@ def test_the_fields_of_terminal_bench_are_all_tested_and_no_other_is_accepted(be
     with pytest.raises(UnknownArgument, match="unknown key 'qqq'") as caught:
         bench(f"{PLAIN}qqq: 1\n")
     assert set(re.search(r"\(keys: (.*)\)", str(caught.value))[1].split(", ")) == set(BENCH)
-    with pytest.raises(BadValue, match=r"services\.client\.qqq is not supported") as refused:
+    with pytest.raises(BadValue, match=r"services\.client\.qqq .*not supported") as refused:
         bench(client="{ qqq: 1 }")
     assert set(re.search(r"\((.*)\)", str(refused.value))[1].split(", ")) == set(CLIENT)

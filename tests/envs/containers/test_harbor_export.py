@@ -65,10 +65,10 @@ def test_the_verifier_compares_files_and_links(tmp_path):
     (tmp_path / "inside").mkdir()
     (tmp_path / "link").symlink_to("a")
     assert first_wrong_file({"a": "text\n", "b": None}, tmp_path) == ""
-    assert first_wrong_file({"a": "other\n"}, tmp_path) == "the content of a is wrong"
+    assert "content of a " in first_wrong_file({"a": "other\n"}, tmp_path)
     (tmp_path / "cut").write_text("text")
     assert first_wrong_file({"cut": "text\n"}, tmp_path) == ""
-    assert first_wrong_file({"cut": "text\n"}, tmp_path, ["cut"]) == "the content of cut is wrong"
+    assert "content of cut " in first_wrong_file({"cut": "text\n"}, tmp_path, ["cut"])
     assert first_wrong_file({"a": None}, tmp_path) == "a still exists"
     assert "regular file" in first_wrong_file({"link": "text\n"}, tmp_path)
     assert "regular file" in first_wrong_file({"inside": ""}, tmp_path)

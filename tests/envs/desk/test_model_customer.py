@@ -159,7 +159,7 @@ def test_the_customer_of_support_uses_its_phone_with_functions(fakes):
 def test_a_call_of_a_customer_without_functions_is_a_failure(fakes):
     with fakes.FakeEndpoint([calling(fakes, "cancel_order")]) as fake:
         env = begin(RETAIL, "cancel", fake)
-        with pytest.raises(EndpointError, match="called 'cancel_order', but the customer has no tools"):
+        with pytest.raises(EndpointError, match=r"'cancel_order'.*no tools"):
             env.step("Hello.")
         env.close()
 

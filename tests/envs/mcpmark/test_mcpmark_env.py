@@ -74,7 +74,7 @@ def test_missing_first_files_are_named_with_their_address(tmp_path):
     write_task(tmp_path, meta_data={"stateUrl": "https://example.com/shop.zip"})
     shutil.rmtree(tmp_path / "test_environments")
     (task,) = read_tasks(str(tmp_path))
-    with pytest.raises(MissingData, match=r"unpack https://example.com/shop.zip there"):
+    with pytest.raises(MissingData, match=r"unpack .*//example\.com/shop\.zip"):
         task.require_state()
     (tmp_path / "other" / "shop").mkdir(parents=True)
     assert read_tasks(str(tmp_path), str(tmp_path / "other"))[0].require_state().is_dir()

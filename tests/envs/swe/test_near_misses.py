@@ -77,9 +77,8 @@ def test_there_are_five_near_misses_for_each_repository_and_they_fit():
 )
 def test_a_near_miss_scores_0(machines, name, number):
     defect, path, text = broken_with(name, number)
-    assert (
-        fault_after(make_task(load(name), [defect]), {f"repo/{path}": text}) == "the hidden tests: the output is wrong"
-    )
+    found = fault_after(make_task(load(name), [defect]), {f"repo/{path}": text})
+    assert found.startswith("the hidden tests: the output")
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_a_row_without_a_command_gets_it_from_the_tables_of_the_package(package)
     command, parse = run_of(row())
     assert command == "export LANG=C\nrun -v tests"
     assert parse("PASSED")["a"] == PASSED and parse("ERROR")["a"] == FAILED and parse("PASSED")["b"] != PASSED
-    with pytest.raises(BadValue, match=r"knows no command for version '9' of 'o/n'"):
+    with pytest.raises(BadValue, match=r"'test_cmd'.*'9' of 'o/n'"):
         run_of(row(version="9"))
 
 

@@ -138,7 +138,7 @@ def test_the_reference_scores_1_and_no_changes_0(make, family):
         assert (step.reward, step.terminated, str(step.info["stop_reason"])) == (1.0, True, "solved"), step
     reward, reason = score(make(family))
     assert reward == 0.0
-    assert reason == "1 of 2 tests do not pass, such as test_reduced (tests.test_prices.Prices)"
+    assert reason.startswith("1 of 2 tests ") and "test_reduced (tests.test_prices.Prices)" in reason
 
 
 EASY_TESTS = "printf 'import unittest\\nclass Prices(unittest.TestCase):\\n def test_reduced(self): pass\\n"
@@ -209,7 +209,7 @@ def test_rows_are_read_from_a_file_and_one_can_be_chosen(make, row, tmp_path, ch
         assert env.reset(idx=3)[1]["instance_id"] == "shop__prices-4"
     with gem.make(f"swebench:{tmp_path}/rows.jsonl#shop__prices-3") as env:
         assert {env.reset(seed=seed)[1]["idx"] for seed in range(5)} == {2}
-    with pytest.raises(BadValue, match=r"no instance_id 'shop__price-3'; did you mean 'shop__prices-\d'"):
+    with pytest.raises(BadValue, match=r"'shop__price-3'.*'shop__prices-\d'"):
         gem.make(f"swebench:{tmp_path}/rows.jsonl#shop__price-3")
 
 
@@ -220,18 +220,18 @@ def test_a_folder_without_git_is_used_as_it_is(make, tmp_path):
 
 def test_what_a_caller_got_wrong_is_an_error(make, row, checkout):
     for kwargs, message in (
-        ({"dataset": None}, "'rows' is not a dataset file"),
+        ({"dataset": None}, "'rows' .*dataset file"),
         ({"test_timeout": 0}, "test_timeout must be above 0"),
-        ({"max_turns": 0}, "max_turns must be at least 1"),
+        ({"max_turns": 0}, "max_turns .*at least 1"),
         ({"limits": Limits(), "dataset": []}, "no rows"),
     ):
         with pytest.raises(BadValue, match=message):
             make(**kwargs)
     for kwargs, message in (
-        ({"repositories": {}}, r"no checkout of 'shop/prices': pass repositories="),
+        ({"repositories": {}}, "checkout of 'shop/prices'.*repositories="),
         ({"repositories": {"shop/prices": "/no/such"}}, "is no folder"),
         ({"dataset": [row | {"base_commit": "0" * 40}]}, "has no commit 0000"),
-        ({"dataset": [{**row, "repo": 3}]}, r"row 0: the column 'repo' must be text, got 3"),
+        ({"dataset": [{**row, "repo": 3}]}, "row 0: .*'repo'.*got 3"),
     ):
         with make(**kwargs) as env, pytest.raises(BadValue, match=message):
             env.reset(seed=0)
@@ -240,5 +240,5 @@ def test_what_a_caller_got_wrong_is_an_error(make, row, checkout):
     broken = row | {"test_patch": row["test_patch"].replace("import total", "import nothing")}
     with make(dataset=[broken]) as env:
         env.reset(seed=0)
-        with pytest.raises(BadValue, match="the test_patch of shop__prices-1 does not fit shop/prices"):
+        with pytest.raises(BadValue, match=r"test_patch .*shop__prices-1 .*shop/prices"):
             env.step("<finish>")

@@ -43,7 +43,7 @@ def test_names_of_images_are_those_that_are_published_unless_another_is_given(ro
     ]
     assert list(RowImages("local/{instance_id}:1", {}, "auto")._names("shop__prices-1")) == ["local/shop__prices-1:1"]
     for name in ("local/{repo}", "local/{}", "local/{"):
-        with pytest.raises(BadValue, match="image must be a name with at most the field"):
+        with pytest.raises(BadValue, match=r"image .*{instance_id}.*local/{"):
             RowImages(name, {}, "auto")
 
 
@@ -111,7 +111,7 @@ def test_the_reference_scores_1_and_no_changes_0_in_a_container(make):
         assert first.info["exit_status"] == 0, first
         assert env.step(oracle.act(first.observation)).reward == 1.0
     reward, reason = score(make())
-    assert (reward, reason) == (0.0, "1 of 2 tests do not pass, such as test_reduced (tests.test_prices.Prices)")
+    assert reward == 0.0 and reason.startswith("1 of 2 tests ") and "test_reduced (tests.test_prices.Prices)" in reason
 
 
 @pytest.mark.containers
@@ -140,7 +140,7 @@ def test_a_replaced_git_cannot_change_what_does_not_count(make):
     forged = "\n".join(lines)
     replaced = f"mv /usr/bin/git /usr/bin/git.real; cat > /usr/bin/git <<'END'\n{FORGED}END\nchmod +x /usr/bin/git"
     reward, reason = score(make(), f"cat > /forged <<'END'\n{forged}\nEND", replaced, "git status")
-    assert reward == 0.0 and "1 of 2 tests do not pass, such as test_reduced" in reason
+    assert reward == 0.0 and reason.startswith("1 of 2 tests ") and "test_reduced" in reason
 
 
 @pytest.mark.containers

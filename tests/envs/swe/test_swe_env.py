@@ -39,7 +39,7 @@ def fault_after(task, *commands):
 def check_scores(name, faults):
     task = make_task(load(name), faults)
     assert fault_after(task, *task.solution) == "", faults
-    assert fault_after(task) == "the hidden tests: the output is wrong", faults
+    assert fault_after(task).startswith("the hidden tests: the output"), faults
 
 
 # ---- the repositories and faults, without a machine
@@ -101,7 +101,7 @@ def test_two_faults_make_two_issues():
 
 
 def test_an_edit_that_does_not_fit_is_an_error():
-    with pytest.raises(ValueError, match=r"does not fit calc/nodes\.py"):
+    with pytest.raises(ValueError, match=r"calc/nodes\.py.*'no such text'"):
         load("calc").broken([Edit("calc/nodes.py", "no such text", "x")])
 
 

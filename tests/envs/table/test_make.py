@@ -64,7 +64,7 @@ def test_a_player_that_fails_is_a_failure_and_no_win():
             raise ConnectionError("no route to the model")
 
     env = as_single_agent(TicTacToeEnv(), "player_1", others={"player_0": Broken()})
-    with pytest.raises(InfraError, match="the player of player_0 failed: ConnectionError: no route"):
+    with pytest.raises(InfraError, match=r"player_0 .*ConnectionError: no route"):
         for seed in range(10):
             env.reset(seed=seed)
             env.step(env.sample_random_action())
@@ -75,7 +75,7 @@ def test_a_seat_needs_a_player_for_each_other_agent():
         as_single_agent(TicTacToeEnv())
     with pytest.raises(BadValue, match="no agent 'player_2'"):
         as_single_agent(TicTacToeEnv(), "player_2", others={})
-    with pytest.raises(BadValue, match=r"player_1 is a policy, RandomPolicy; gem\.rollout\.PolicyPlayer\(policy\)"):
+    with pytest.raises(BadValue, match=r"player_1 .*RandomPolicy.*gem\.rollout\.PolicyPlayer\(policy\)"):
         as_single_agent(TicTacToeEnv(), others={"player_1": RandomPolicy()})
     with pytest.raises(BadValue, match=r"player_1 needs act\(env, agent, rng\).*'best'"):
         as_single_agent(TicTacToeEnv(), others={"player_1": "best"})
@@ -132,5 +132,5 @@ def test_the_game_itself_is_for_all_players():
 def test_options_that_the_game_does_not_have_are_named():
     with pytest.raises(UnknownArgument, match=r"no option 'heap'.*heaps"):
         gem.make("board:Nim-v0", options={"heap": [1]})
-    with pytest.raises(BadValue, match="options must be a dict of arguments of the game, got 3"):
+    with pytest.raises(BadValue, match=r"options .*dict.*got 3"):
         gem.make("board:Nim-v0", options=3)

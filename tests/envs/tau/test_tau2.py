@@ -24,7 +24,7 @@ published = pytest.mark.skipif(
 
 def test_without_a_checkout_the_error_says_where_it_belongs(monkeypatch):
     monkeypatch.delenv("GEM_DATA", raising=False)
-    with pytest.raises(MissingData, match=r"GEM_DATA is not set; git clone github\.com/sierra-research/tau2-bench"):
+    with pytest.raises(MissingData, match=r"GEM_DATA .*git clone .*sierra-research/tau2-bench"):
         gem.make("tau2:retail", user="instructions")
 
 
@@ -39,7 +39,7 @@ def test_an_older_python_is_refused_in_one_line(tmp_path, monkeypatch):
 
 
 def test_a_checkout_without_a_database_is_refused_with_the_path(tmp_path):
-    with pytest.raises(MissingData, match=r"the checkout of tau2-bench has no .*/db\.json; fetch it whole"):
+    with pytest.raises(MissingData, match=r"tau2-bench .*/db\.json.*fetch"):
         _worlds(SimpleNamespace(FlightDB=dict), tmp_path / "db.json")
 
 
@@ -72,7 +72,7 @@ def test_a_malformed_row_is_refused_with_its_number_and_column():
 
 @published
 def test_tasks_with_assertions_in_natural_language_are_refused_without_a_judge():
-    with pytest.raises(BadValue, match="40 of 114 tasks of tau2:retail have assertions in natural language"):
+    with pytest.raises(BadValue, match=r"40 of 114 .*tau2:retail .*judge=.*without_judge=True"):
         gem.make("tau2:retail", user="instructions")
 
 

@@ -32,7 +32,7 @@ def env(checkout):
 
 def test_without_a_checkout_the_error_says_where_it_belongs(monkeypatch):
     monkeypatch.delenv("GEM_DATA", raising=False)
-    with pytest.raises(MissingData, match=r"GEM_DATA is not set; git clone github\.com/sierra-research/tau-bench"):
+    with pytest.raises(MissingData, match=r"GEM_DATA .*git clone .*sierra-research/tau-bench"):
         gem.make("taubench:retail", user="instructions")
 
 
@@ -42,7 +42,7 @@ def test_somebody_has_to_play_the_customer(checkout):
 
 
 def test_an_unknown_split_is_refused(checkout):
-    with pytest.raises(BadValue, match="taubench:airline has the splits test; got 'train'"):
+    with pytest.raises(BadValue, match=r"taubench:airline .*splits test.*'train'"):
         gem.make("taubench:airline", user="instructions", split="train")
 
 
@@ -83,12 +83,12 @@ ROW = {"id": "mine", "instruction": "Cancel order #1.", "actions": [], "outputs"
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"instruction": None}, r"row 1: the column 'instruction' must be text, got None"),
-        ({"id": 7}, r"row 1: the column 'id' must be text, got 7"),
-        ({"actions": "cancel"}, r"row 1: the column 'actions' must be a list, got 'cancel'"),
-        ({"actions": [{"name": "cancel"}]}, r"row 1: the column 'actions' must hold .*got {'name': 'cancel'}"),
-        ({"actions": [{"name": "cancl", "kwargs": {}}]}, r"row 1: .*no function: 'cancl'; there are cancel, show"),
-        ({"outputs": [12]}, r"row 1: the column 'outputs' must hold texts, got 12"),
+        ({"instruction": None}, "row 1: .*'instruction' .*text, got None"),
+        ({"id": 7}, "row 1: .*'id' .*text, got 7"),
+        ({"actions": "cancel"}, "row 1: .*'actions' .*list, got 'cancel'"),
+        ({"actions": [{"name": "cancel"}]}, "row 1: .*'actions' .*got {'name': 'cancel'}"),
+        ({"actions": [{"name": "cancl", "kwargs": {}}]}, "row 1: .*'cancl'.*cancel, show"),
+        ({"outputs": [12]}, "row 1: .*'outputs' .*texts, got 12"),
     ],
 )
 def test_a_malformed_row_is_refused_with_its_number_and_column(checkout, change, message):

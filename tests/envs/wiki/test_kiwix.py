@@ -129,7 +129,7 @@ def test_text_of_a_page_neither_ends_the_game_nor_forges_a_box(zim):
 @needs_libzim
 def test_a_file_that_is_no_archive_is_a_failure_of_the_machinery(tmp_path):
     (tmp_path / "bad.zim").write_bytes(b"nothing")
-    with pytest.raises(ToolError, match=r"bad\.zim: libzim cannot open it"):
+    with pytest.raises(ToolError, match=r"bad\.zim: .*cannot open"):
         KiwixWikiTrawler(zimfile=str(tmp_path / "bad.zim")).get_page("A")
 
 

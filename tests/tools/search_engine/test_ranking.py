@@ -19,10 +19,10 @@ def test_stop_words_and_stems_do_not_distinguish_documents():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"k1": -1}, "k1 must be a number of at least 0, got -1"),
-        ({"b": 1.5}, "b must be a number from 0 to 1, got 1.5"),
-        ({"b": "a"}, "b must be a number from 0 to 1, got 'a'"),
-        ({"stop_words": "the"}, "stop_words must be a list of words"),
+        ({"k1": -1}, "k1 .*at least 0, got -1"),
+        ({"b": 1.5}, r"b .*0 to 1, got 1\.5"),
+        ({"b": "a"}, "b .*0 to 1, got 'a'"),
+        ({"stop_words": "the"}, "stop_words .*list"),
     ],
 )
 def test_settings_out_of_range_are_refused(setting, message):
@@ -32,5 +32,5 @@ def test_settings_out_of_range_are_refused(setting, message):
 
 def test_an_unknown_stemmer_is_refused():
     pytest.importorskip("snowballstemmer")
-    with pytest.raises(BadValue, match=r"stemmer must be None or one of .*porter"):
+    with pytest.raises(BadValue, match=r"stemmer .*None.*porter"):
         BM25(stemmer="potter")
