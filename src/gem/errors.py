@@ -23,7 +23,8 @@ does not raise. It is reported in the observation, the reward and ``info["invali
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -125,15 +126,48 @@ def require(module: str, *, extra: str) -> Any:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs extras of this package; the name of the package is that of its metadata.
+    """Return the command that installs the libraries of extras.
+
+    The libraries come from the metadata of the installed package, because the package itself may be on no index.
 
     Args:
-        extra: one extra, or several separated by commas.
+        extra: one extra, or several separated by commas. The command names an extra itself if the metadata lacks it.
 
-    >>> install_command("math,vision")
-    "pip install 'gem-gym[math,vision]'"
+    >>> install_command("unknown")
+    "pip install 'gem-gym[unknown]'"
     """
-    return f"pip install '{_own_name()}[{extra}]'"
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        declared = requires(_own_name()) or []
+    except PackageNotFoundError:
+        declared = []
+    libraries = [f"'{library}'" for library in _libraries(declared, extra.split(","))]
+    return f"pip install {' '.join(libraries) or repr(f'{_own_name()}[{extra}]')}"
+
+
+def _libraries(declared: Sequence[str], extras: Sequence[str]) -> list[str]:
+    """Return the requirements of extras for this version of Python.
+
+    Args:
+        declared: lines of package metadata, such as ``tomli>=2; python_version < "3.11" and extra == "eval"``. An extra
+            may include others: ``gem-gym[train]; extra == "lora"``.
+        extras: names of extras.
+    """
+    import re  # imported only for an error
+
+    found: list[str] = []
+    for line in declared:
+        requirement, _, marker = (part.strip() for part in line.partition(";"))
+        extra = re.search(r"""extra == ["']([^"']+)""", marker)
+        below = re.search(r"""python_version < ["'](\d+)\.(\d+)""", marker)
+        if extra is None or extra[1] not in extras:
+            continue
+        if below is not None and sys.version_info >= (int(below[1]), int(below[2])):
+            continue
+        name, _, included = requirement.rstrip("]").partition("[")
+        found += _libraries(declared, included.split(",")) if name == _own_name() else [requirement]
+    return list(dict.fromkeys(found))
 
 
 @lru_cache(maxsize=1)
@@ -143,13 +177,12 @@ def report_shared_folder() -> None:
         import logging
 
         others = sorted(set(_distributions()) - {_own_name()})
-        both = " ".join([_own_name(), *others])
         logging.getLogger("gem").warning(
-            "%s and %s are both installed and overwrite each other's files in the folder gem; run: "
-            "pip uninstall %s && pip install %s",
+            "%s and %s are both installed and overwrite each other's files in the folder gem; run "
+            "`pip uninstall %s`, then install %s again",
             _own_name(),
             " and ".join(others),
-            both,
+            " ".join([_own_name(), *others]),
             _own_name(),
         )
 

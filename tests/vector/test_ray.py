@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 from fixture_envs import Echo
 from worker_envs import Obedient, Unbuildable
 
-from gem.errors import BadValue, EnvFailed, MissingDependency, UnknownArgument
+from gem.errors import BadValue, EnvFailed, MissingDependency, UnknownArgument, install_command
 from gem.vector import make_vec, worker_engine
 from gem.vector.ray import RayVectorEnv
 
@@ -56,7 +57,7 @@ def ends(pid: int) -> bool:
 
 def test_without_ray_the_error_has_an_install_hint(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingDependency, match=r"pip install 'gem-gym\[ray\]'"):
+    with pytest.raises(MissingDependency, match=re.escape(install_command("ray"))):
         make_vec("game:GuessTheNumber-v0", backend="ray")
 
 

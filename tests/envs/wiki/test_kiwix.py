@@ -135,5 +135,5 @@ def test_a_file_that_is_no_archive_is_a_failure_of_the_machinery(tmp_path):
 
 def test_without_a_file_one_line_says_the_way_out(monkeypatch):
     monkeypatch.delenv("GEM_DATA", raising=False)
-    with pytest.raises((BadValue, MissingDependency), match=r"zimfile|gem-gym"):
+    with pytest.raises((BadValue, MissingDependency), match=r"zimfile|pip install"):
         WikiGameEnv(backend="kiwix")
