@@ -1,4 +1,4 @@
-"""Write the generated pages: docs/reference (command line, public API, environments) and docs/compatibility.md.
+"""Write the generated pages: docs/reference (command line, public API, environments), docs/compatibility.md, README.md.
 
 python scripts/docs.py           write them
 python scripts/docs.py --check   fail when one is stale
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from front_door import readme
 from gem.cli import COMMANDS, help_text
 from gem.cli.info import about
 from gem.registry import EnvSpec, list_envs
@@ -32,7 +33,7 @@ def main() -> int:
     stale = [name for name, render in PAGES.items() if not is_fresh(REFERENCE / name, render())]
     if sys.argv[1:]:
         for name in stale:
-            print(f"docs/reference/{name} is stale; run `make docs`", file=sys.stderr)
+            print(f"{(REFERENCE / name).resolve().relative_to(ROOT)} is stale; run `make docs`", file=sys.stderr)
         return int(bool(stale))
     for name in stale:
         (REFERENCE / name).write_text(PAGES[name](), encoding="utf-8")
@@ -232,6 +233,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "api.md": public_names,
     "environments.md": environments,
     "../compatibility.md": compatibility,
+    "../../README.md": readme,
 }
 
 if __name__ == "__main__":

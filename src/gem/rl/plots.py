@@ -123,7 +123,7 @@ def draw_curves(
             raise BadValue(f"no run has the metric {metric!r} yet; docs/reference/metrics.md lists the metrics")
     require("matplotlib", extra="plot").use("Agg")
     pyplot = require("matplotlib.pyplot", extra="plot")
-    size = (5.5 * len(metrics), 4.2)
+    size, ink = (5.5 * len(metrics), 4.2), pyplot.rcParams["text.color"]
     figure, grid = pyplot.subplots(1, len(metrics), figsize=size, layout="constrained", squeeze=False)
     for axes, metric in zip(grid[0], metrics, strict=True):
         for i, (label, members) in enumerate(by_configuration(runs).items()):
@@ -131,7 +131,7 @@ def draw_curves(
         for optimum in {known for run in runs if (known := run.optimum) is not None}:
             if metric in ("success", "turns_when_won"):
                 best = optimum.success if metric == "success" else optimum.turns
-                axes.axhline(best, linestyle="--", color="black", linewidth=1, label=f"{optimum.name}: {best:.3g}")
+                axes.axhline(best, linestyle="--", color=ink, linewidth=1, label=f"{optimum.name}: {best:.3g}")
         if metric == "success":
             axes.set_ylim(0, 1.05)
         axes.set_xlabel("training episodes")
