@@ -20,7 +20,7 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 NUMBER = {"type": "object", "properties": {"n": {"type": "number"}}}
 TOOLS = {
     "ask": "Ask the user, and fail without an answer.",
-    "busy": "Respond after n seconds; other calls wait.",
+    "busy": "Respond when the file LOG.go exists; other calls wait.",
     "change": "Add the tool 'new' to the list.",
     "child": "Start a process that ignores the end of the server, in a session of its own if n is 1; return its id.",
     "confide": "Log, report progress, and return the sampling result of the client.",
@@ -45,8 +45,7 @@ TOOLS = {
 
 class Server:
     def __init__(self, names, log, odd=False):
-        self.odd = odd
-        self.log = log
+        self.odd, self.log = odd, log
         self.names, self.calls, self.confided, self.lock = names, 0, None, threading.Lock()
 
     def send(self, message):
@@ -103,7 +102,8 @@ class Server:
             params = {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}
             self.send({"id": "elicited", "method": "elicitation/create", "params": params})
         elif name == "busy":
-            time.sleep(n)
+            while not os.path.exists(f"{self.log}.go"):
+                time.sleep(0.01)
             self.answer(number, "done")
         elif name == "change":
             TOOLS["new"] = "A new tool."

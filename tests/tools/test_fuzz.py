@@ -1,4 +1,4 @@
-"""Ten thousand malformed calls per format: none raises or reaches the environment, and the counts are consistent."""
+"""Thousands of malformed calls per format: none raises or reaches the environment, and the counts are consistent."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.base_tool import BaseTool, Function
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
-pytestmark = pytest.mark.slow
-COUNT = 10_000
 FORMATS = ("tags", "hermes", "openai", "react")
+CASES = [
+    *((name, 1000) for name in FORMATS),
+    *(pytest.param(name, 10_000, marks=pytest.mark.exhaustive) for name in FORMATS),
+]
 REFUSED = {ToolErrorType.MALFORMED, ToolErrorType.EMPTY, ToolErrorType.UNKNOWN_TOOL, ToolErrorType.BAD_ARGUMENTS}
 
 
@@ -165,10 +167,10 @@ def check_counts(env: ToolEnvWrapper, steps: list[Any]) -> None:
     assert sum(step[1] for step in steps) == info["tool_use_counter"] + 10 * info["tool_success_counter"]
 
 
-@pytest.mark.parametrize("call_format", FORMATS)
-def test_an_invalid_call_reaches_neither_environment_nor_tool(call_format):
+@pytest.mark.parametrize(("call_format", "count"), CASES)
+def test_an_invalid_call_reaches_neither_environment_nor_tool(call_format, count):
     rng, env, steps = random.Random(f"broken {call_format}"), made(call_format), []
-    for number in range(COUNT):
+    for number in range(count):
         action = BREAKS[number % len(BREAKS)](call_format, rng)
         steps.append(step := env.step(action))
         assert step.info["use_tool"], action
@@ -180,23 +182,23 @@ def test_an_invalid_call_reaches_neither_environment_nor_tool(call_format):
     check_counts(env, steps)
 
 
-@pytest.mark.parametrize("call_format", FORMATS)
-def test_a_randomly_edited_call_is_handled(call_format):
+@pytest.mark.parametrize(("call_format", "count"), CASES)
+def test_a_randomly_edited_call_is_handled(call_format, count):
     rng, env, steps = random.Random(f"edited {call_format}"), made(call_format), []
-    for _ in range(COUNT):
+    for _ in range(count):
         action = mutate(valid(call_format, rng), rng)
         steps.append(step := env.step(action))
         if action.startswith(OPENERS.get(call_format, ('{"role": "assistant", "content": "", "tool_calls": [{',))):
             assert step.info["use_tool"], action
     check_counts(env, steps)
-    assert env.tool_counts.successes > 100
-    assert min(env.tool_counts.errors.get(fault, 0) for fault in ("malformed", "error")) > 20
+    assert env.tool_counts.successes > 10
+    assert min(env.tool_counts.errors.get(fault, 0) for fault in ("malformed", "error")) > 2
 
 
 @pytest.mark.parametrize("call_format", FORMATS)
 def test_valid_calls_are_all_executed(call_format):
     rng, env = random.Random(f"valid {call_format}"), made(call_format)
-    for _ in range(1000):
+    for _ in range(100):
         action = valid(call_format, rng)
         step = env.step(action)
         assert step.info["tool_calls"][0]["fault"] in (None, "error"), (action, step)
@@ -206,7 +208,7 @@ def test_valid_calls_are_all_executed(call_format):
 def test_messages_with_arbitrary_tool_calls_are_handled():
     rng, env, steps = random.Random(0), made("openai"), []
     values: list[Any] = [None, 1, "", "x", "{}", [], {}, {"code": "x"}, '{"code": "x"}', ["x"], True, float("nan")]
-    for _ in range(COUNT):
+    for _ in range(1000):
         function = {key: rng.choice(values) for key in ("name", "arguments") if rng.random() < 0.8}
         if rng.random() < 0.5:
             function["name"] = rng.choice(["python", "search", "pyton"])

@@ -111,7 +111,7 @@ def asked_in_order(vec: VectorEnv, count: int, play: Callable[[VectorEnv], Seque
 UNEQUAL = [step_two_slots, send_to_three_and_receive_two, reset_two_slots, send_resets]
 
 
-@pytest.mark.parametrize("backend", ["sync", "thread", "async", "process"])
+@pytest.mark.parametrize("backend", ["sync", "thread", "process"])
 @pytest.mark.parametrize("play", UNEQUAL, ids=lambda play: play.__name__)
 def test_slots_that_progress_unequally_ask_each_row_once_per_epoch(backend, play):
     with make_rows(backend=backend) as vec:

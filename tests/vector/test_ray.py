@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import socket
@@ -16,14 +17,16 @@ from typing import Any
 
 import pytest
 from fixture_envs import Echo
+from test_backends import Player, open_vec
 from worker_envs import Obedient, Unbuildable
 
 from gem.errors import BadValue, EnvFailed, MissingDependency, UnknownArgument, install_command
 from gem.vector import make_vec, worker_engine
+from gem.vector import ray as vector_ray
 from gem.vector.ray import RayVectorEnv
 
 HANG_S = 60.0  # seconds that a program may take to start a cluster
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +72,16 @@ def test_slots_share_actors_and_large_results_are_returned(ray):
         assert vec.step([action, "megabytes", action]).observations_B == [action, b"x" * 5_000_000, action]
 
 
+def test_episodes_and_failures_are_those_of_sync_in_any_order(ray):
+    def play(backend: str, order: int) -> Any:
+        ids = ["fixture:Faulty-v0", "fixture:Walker-v0", "fixture:Waiting-v0"]
+        own = [{"faults": {(1, 1): "raise", (2, 0): "infra"}, "longest": 3}, {}, {}]
+        with open_vec(backend, ids, vec_kwargs=own, on_failure="restart") as vec:
+            return Player(vec, random.Random(order)).play(20)
+
+    assert play("ray", 1) == play("sync", 0)
+
+
 def test_an_environment_variable_ends_episodes_in_actors(ray, monkeypatch):
     monkeypatch.setenv("GEM_END_ON_TRUNCATION", "1")
     with make_vec("game:GuessTheNumber-v0-easy", num_envs=2, backend="ray", max_turns=1) as vec:
@@ -88,7 +101,7 @@ def test_a_long_call_does_not_delay_earlier_outcomes(ray):
 
 def test_an_exception_while_building_is_raised_unchanged(ray):
     with pytest.raises(UnknownArgument, match="did you mean 'max_turns'"):
-        make_vec("game:GuessTheNumber-v0", num_envs=4, backend="ray", max_turn=3)
+        make_vec("game:GuessTheNumber-v0", num_envs=1, backend="ray", max_turn=3)
     with pytest.raises(EnvFailed, match=r"slots 0 to 1: .*building .*: ActorDiedError"):
         vector(2, env=Unbuildable, how="die")
 
@@ -122,28 +135,8 @@ def test_a_killed_actor_fails_the_running_episodes_of_its_slots(ray):
         assert [info["episode"] for info in vec.step([""] * 4).infos_B] == [1, 1, 0, 0]
 
 
-def test_with_raise_a_killed_actor_is_raised_for_its_slots(ray):
-    with vector(2) as vec:
-        vec.reset()
-        with pytest.raises(EnvFailed, match="its worker died"):
-            vec.step({0: "die"})
-        with pytest.raises(EnvFailed, match=r"slot 1 .*not reset since: .*worker died"):
-            vec.step({1: ""})
-        vec.reset()
-        assert failures(vec.step(["", ""])) == [None, None]
-
-
-def test_a_slot_that_always_kills_its_actor_is_given_up(ray):
-    with vector(2, on_failure="restart") as vec:
-        vec.reset(seed=0)
-        with pytest.raises(EnvFailed, match=r"slot 1 .*5 workers "):
-            for _ in range(20):
-                vec.step({1: "die"})
-        vec.step({0: ""})  # lost with the last worker
-        assert failures(vec.step({0: ""})) == [None]
-
-
-def test_closing_ends_the_actors_and_lets_environments_close(ray, tmp_path):
+def test_closing_ends_the_actors_and_lets_environments_close(ray, tmp_path, monkeypatch):
+    monkeypatch.setattr(vector_ray, "CLOSE_TIMEOUT", HANG_S)
     notes = tmp_path / "notes"
     vec = vector(2, notes=str(notes))
     before = pids(vec)
@@ -154,7 +147,8 @@ def test_closing_ends_the_actors_and_lets_environments_close(ray, tmp_path):
     assert ray.is_initialized()  # the connection of ray.init stays open
 
 
-def test_closing_ends_an_actor_that_hangs(ray):
+def test_closing_ends_an_actor_that_hangs(ray, monkeypatch):
+    monkeypatch.setattr(vector_ray, "CLOSE_TIMEOUT", 0.2)
     vec = vector(2)
     before = pids(vec)
     vec.send({0: "hang_unreachably"})
@@ -180,19 +174,14 @@ import sys
 sys.path.append({path!r})
 from worker_envs import Obedient
 from gem.vector.ray import RayVectorEnv
-
-first = RayVectorEnv([lambda: Obedient()] * 3, num_workers=2, address="local")
-second = RayVectorEnv([Obedient], num_workers=1, address="local")
-first.close()
-print(*second.reset()[1][0].values(), flush=True)
-{end}
+{lines}
 """
 
 
-def start(end: str, tmp_path: Path) -> subprocess.Popen[str]:
-    """A program that starts its own cluster and prints the pid of its actor before its last lines."""
+def start(lines: str, tmp_path: Path) -> subprocess.Popen[str]:
+    """Run a program that starts its own cluster."""
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT.format(path=str(Path(__file__).parent), end=end))
+    script.write_text(SCRIPT.format(path=str(Path(__file__).parent), lines=lines))
     pipe = subprocess.PIPE
     return subprocess.Popen([sys.executable, str(script)], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
@@ -206,33 +195,39 @@ def ancestors(pid: int) -> list[int]:
     return found
 
 
-def test_a_cluster_that_gem_started_ends_with_its_last_vector(ray, tmp_path):
-    end = """
-second.close()
+def test_a_cluster_that_gem_started_ends_with_its_last_vector_or_its_program(ray, tmp_path):
+    lines = """
 import ray
+first = RayVectorEnv([lambda: Obedient()] * 3, num_workers=2, address="local")
+second = RayVectorEnv([Obedient], num_workers=1, address="local")
+first.close()
+print(second.reset()[1][0]["pid"], flush=True)
+second.close()
 print(ray.is_initialized(), flush=True)
+third = RayVectorEnv([Obedient], num_workers=1, address="local")
+print(third.reset()[1][0]["pid"], flush=True)
 sys.stdin.read()
+third.send(["hang_unreachably"])
 """
-    with start(end, tmp_path) as program:
+    with start(lines, tmp_path) as program:
         actor = int(program.stdout.readline())
         assert program.stdout.readline() == "False\n"
         assert ends(actor)
-        program.stdin.close()
-        assert (program.wait(HANG_S), program.stderr.read()) == (0, "")
-
-
-@pytest.mark.parametrize("end", ["", "second.send(['hang_unreachably'])"])
-def test_a_cluster_that_gem_started_ends_with_its_program(ray, end, tmp_path):
-    with start(f"sys.stdin.read()\n{end}", tmp_path) as program:
         actor, raylet, script = ancestors(int(program.stdout.readline()))
         assert script == program.pid
         program.stdin.close()
-        assert program.wait(HANG_S) == 0
+        assert (program.wait(HANG_S), program.stderr.read()) == (0, "")
         assert ends(actor) and ends(raylet)
 
 
+@pytest.mark.exhaustive
 def test_a_cluster_that_gem_started_ends_with_a_program_that_is_killed(ray, tmp_path):
-    with start("second.step(['hang_unreachably'])", tmp_path) as program:
+    lines = """
+vec = RayVectorEnv([Obedient], num_workers=1, address="local")
+print(vec.reset()[1][0]["pid"], flush=True)
+vec.step(["hang_unreachably"])
+"""
+    with start(lines, tmp_path) as program:
         actor, raylet, _ = ancestors(int(program.stdout.readline()))
         program.kill()
         assert ends(actor) and ends(raylet)

@@ -34,6 +34,8 @@ class Obedient(Walker):
         return f"episode {self._episode} of seed {self._seed}", {"pid": os.getpid()}
 
     def step(self, action: Any) -> Step:
+        if isinstance(action, Path):  # a named pipe: wait until it is written
+            action = action.read_text()
         answer = getattr(self, action)() if isinstance(action, str) and action else action
         info = {"pid": os.getpid(), "episode": self._episode}
         return Step(answer, 1.0, terminated=action == "finish", info=info)
@@ -41,10 +43,11 @@ class Obedient(Walker):
     def close(self) -> None:
         self.note("closed")
 
-    def note(self, word: str) -> None:
+    def note(self, word: str) -> str:
         if self.notes is not None:
             with self.notes.open("a") as file:
                 file.write(f"{word}\n")
+        return word
 
     def count(self, word: str) -> int:
         return 0 if self.notes is None else self.notes.read_text().split().count(word)
@@ -59,7 +62,7 @@ class Obedient(Walker):
     def hang(self) -> str:
         self.note("hanging")
         time.sleep(HANG)
-        return "woken"
+        return self.note("woken")
 
     def hang_stubbornly(self) -> str:
         until = time.monotonic() + HANG
@@ -79,8 +82,7 @@ class Obedient(Walker):
     def hang_unreachably(self) -> str:
         """Hang like a C library that blocks signals and does not return."""
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        time.sleep(HANG)
-        return "woken"
+        return self.hang()
 
     def hang_with_all_threads(self) -> str:
         """Hang in C code that holds the interpreter lock, with a running child process."""
@@ -88,7 +90,7 @@ class Obedient(Walker):
         self.note(f"{os.getpid()} {child.pid} hanging")
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         ctypes.PyDLL(None).sleep(int(HANG))
-        return "woken"
+        return self.note("woken")
 
     def die(self) -> str:
         os.kill(os.getpid(), signal.SIGKILL)

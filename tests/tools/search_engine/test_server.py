@@ -8,7 +8,7 @@ import json
 import re
 import signal
 import socket
-import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -19,11 +19,12 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from search_fakes import command, running
+from search_fakes import running
 
 from gem._internal.http_client import RequestError
 from gem.errors import ToolError
 from gem.messages import ToolCall
+from gem.tools.search_engine import retrieval_server
 from gem.tools.search_engine.client import decode_reply, encode_request
 from gem.tools.search_engine.corpus import Hit
 from gem.tools.search_engine.index import LexicalIndex
@@ -321,12 +322,12 @@ def test_health_and_metrics_report_the_requests(server):
         (["--index", "new", "--corpus", "good.jsonl", "--port", "99999"], "cannot listen"),
     ],
 )
-def test_startup_errors_are_one_line_on_stderr(options, message, tmp_path):
+def test_startup_errors_are_one_line_on_stderr(options, message, tmp_path, monkeypatch, capsys):
     for module in ("starlette", "uvicorn", "prometheus_client"):
         pytest.importorskip(module, reason="needs the extra [search]")
     (tmp_path / "good.jsonl").write_text('{"contents": "x"}\n')
     (tmp_path / "bad.jsonl").write_text('{"contents": "x"}\n{\n')
-    done = subprocess.run(
-        command("retrieval_server", *options), capture_output=True, text=True, cwd=tmp_path, timeout=60
-    )
-    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="2"):
+        sys.exit(retrieval_server.main(options))
+    assert re.search(rf"error: .*{message}.*\n\Z", capsys.readouterr().err)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from search_fakes import command, running
+from search_fakes import running
 
 import gem
 from gem.errors import ToolError
 from gem.messages import ToolCall
 from gem.tools.search_tool import SearchTool
 
+pytestmark = pytest.mark.slow
 KEY = "sk-a-very/secret+key"
 
 
@@ -73,8 +74,11 @@ def test_the_published_example_of_a_game_with_web_search_runs(web_of, pages):
     assert code == -signal.SIGTERM and KEY not in stderr
 
 
-def test_serpapi_results_are_answer_box_organic_results_and_related_questions(web_of, pages):
-    with web_of(pages, key=KEY) as web, serp(web) as server:
+def test_serpapi_results_are_returned_and_transient_errors_are_retried(web_of, pages):
+    from gem.testing.fakes import Answer
+
+    failures = [Answer(status=503), Answer(body="nonsense")]
+    with web_of(pages, key=KEY, failures=failures) as web, serp(web) as server:
         [hits] = server.ask(queries=["who wrote faust?"], topk=9, return_scores=True)
         assert [hit["document"]["contents"] for hit in hits] == [
             '"Answer"\nGoethe',
@@ -92,7 +96,10 @@ def test_serpapi_results_are_answer_box_organic_results_and_related_questions(we
 def test_errors_of_the_search_api_never_contain_the_key(web_of, pages):
     from gem.testing.fakes import Answer
 
-    with web_of(pages, key="another") as web, serp(web) as server:
+    spent = [Answer(body='{"error": "You have run out of searches."}')]
+    with web_of(pages, key="another", failures=spent) as web, serp(web) as server:
+        status, reply = server.post(b'{"query": "x"}')
+        assert status == 502 and "run out" in json.loads(reply)["error"]
         status, reply = server.post(b'{"query": "who wrote faust?"}')
         assert status == 502 and "Invalid API key" in json.loads(reply)["error"]
         tool = SearchTool(search_url=server.url, retries=0)
@@ -102,29 +109,24 @@ def test_errors_of_the_search_api_never_contain_the_key(web_of, pages):
         _, stderr = server.stop()
     output = reply.decode() + str(raised.value) + stderr
     assert KEY not in output and "sk-a-very" not in output
-    spent = [Answer(body='{"error": "You have run out of searches."}')]
-    with web_of(pages, key=KEY, failures=spent) as web, serp(web) as server:
-        status, reply = server.post(b'{"query": "x"}')
-    assert status == 502 and "run out" in json.loads(reply)["error"]
 
 
-def test_transient_errors_are_retried_and_timeouts_get_status_504(web_of, pages):
+def test_timeouts_get_status_504(web_of, pages):
     from gem.testing.fakes import Answer
 
-    with web_of(pages, key=KEY, failures=[Answer(status=503), Answer(body="nonsense")]) as web, serp(web) as server:
-        assert len(server.ask(query="who wrote faust?")) == 2
     slow = [Answer(delay=30)] * 3
     with web_of(pages, key=KEY, failures=slow) as web, serp(web, "--timeout", 0.2) as server:
         status, reply = server.post(b'{"query": "who wrote faust?"}')
     assert status == 504 and "0.2 s" in json.loads(reply)["error"]
 
 
-def test_results_are_cached_on_disk_across_servers(web_of, pages, tmp_path):
+def test_results_are_cached_across_servers_and_the_key_may_be_in_the_environment(web_of, pages, tmp_path):
     cache = tmp_path / "cache.sqlite"
     with web_of(pages, key=KEY) as web:
+        options = ("--search_url", web.serp_url, "--topk", 2, "--cache", cache)
         found = []
         for _ in range(2):
-            with serp(web, "--cache", cache) as server:
+            with running("serp_search_server", *options, SERP_API_KEY=KEY) as server:
                 found += [server.ask(queries=["who wrote faust?", "no such thing"]) for _ in range(2)]
                 server.stop()
         assert found == [found[0]] * 4
@@ -132,13 +134,15 @@ def test_results_are_cached_on_disk_across_servers(web_of, pages, tmp_path):
     assert KEY.encode() not in cache.read_bytes()
 
 
-def test_the_key_is_read_from_the_environment_and_required(web_of, pages):
-    with web_of(pages, key=KEY) as web:
-        options = ("--search_url", web.serp_url)
-        with running("serp_search_server", *options, SERP_API_KEY=KEY) as server:
-            assert server.ask(query="who wrote faust?")
-        done = subprocess.run(command("serp_search_server", *options), capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2 and "SERP_API_KEY" in done.stderr
+def test_a_key_is_required(monkeypatch, capsys):
+    for module in ("aiohttp", "starlette", "uvicorn", "prometheus_client"):
+        pytest.importorskip(module, reason="needs the extra [search]")
+    from gem.tools.search_engine import serp_search_server
+
+    monkeypatch.delenv("SERP_API_KEY", raising=False)
+    with pytest.raises(SystemExit, match="2"):
+        sys.exit(serp_search_server.main([]))
+    assert "SERP_API_KEY" in capsys.readouterr().err
 
 
 def google(web, *options: object):
@@ -156,24 +160,20 @@ def google(web, *options: object):
     )
 
 
-def test_google_returns_snippets_or_excerpts_of_pages(web_of, pages):
+def test_google_returns_snippets_or_excerpts_of_pages_in_private_networks_only_on_request(web_of, pages):
     with web_of(pages, key=KEY) as web:
-        with google(web, "--snippet_only") as server:
-            snippets = [each["contents"] for each in server.ask(query="who wrote faust?")]
-        assert snippets == ['"Answer"\nGoethe', '"Faust"\nGoethe wrote Faust', '"Other"\nno such page']
-        assert web.fetched == [] and web.requests == [{"key": KEY, "cx": "engine", "q": "who wrote faust?", "num": "3"}]
+        for options in (["--snippet_only"], []):
+            with google(web, *options) as server:
+                snippets = [each["contents"] for each in server.ask(query="who wrote faust?")]
+            assert snippets == ['"Answer"\nGoethe', '"Faust"\nGoethe wrote Faust', '"Other"\nno such page']
+        assert web.fetched == []
+        assert web.requests == [{"key": KEY, "cx": "engine", "q": "who wrote faust?", "num": "3"}] * 2
         with google(web, "--private_pages") as server:
             first, second, third = [each["contents"] for each in server.ask(query="who wrote faust?")]
         assert sorted(web.fetched) == ["/faust", "/missing", "/page"]
     assert (first, third) == (snippets[0], snippets[2])
     assert "Goethe wrote & Faust." in second and "filler" in second and "var x" not in second
     assert 250 < len(second.split()) <= 310
-
-
-def test_pages_of_private_networks_are_fetched_only_on_request(web_of, pages):
-    with web_of(pages, key=KEY) as web, google(web) as server:
-        assert [each["contents"] for each in server.ask(query="who wrote faust?")][1] == '"Faust"\nGoethe wrote Faust'
-        assert web.fetched == []
 
 
 @pytest.mark.parametrize(
