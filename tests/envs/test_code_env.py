@@ -34,7 +34,7 @@ def answered(row, program, **kwargs):
     return env.step(fenced(program))
 
 
-@pytest.fixture(params=["ns", "lsm"])
+@pytest.fixture(params=["ns", pytest.param("lsm", marks=pytest.mark.exhaustive)])
 def level(request):
     """A zygote sandbox at this level. If the level is unavailable, the test fails unless GEM_ATTACK_MAY_SKIP is 1."""
     if not sys.platform.startswith("linux"):
@@ -150,7 +150,7 @@ def test_a_program_that_cannot_run_fails_its_tests(level, program):
     ],
 )
 def test_how_a_test_went_is_told(level, program, status):
-    step = answered(ADD, program, sandbox_type=level, timeout=2.0, memory_bytes=2**28)
+    step = answered(ADD, program, sandbox_type=level, timeout=0.5, memory_bytes=2**28)
     assert Counter(step.info["tests"]) == {status: 1, "not_run": 1}
 
 
@@ -164,13 +164,13 @@ def test_a_program_that_exceeds_its_memory_limit_fails(level):
 @pytest.mark.parametrize("text", [*SOLUTIONS])
 def test_the_solutions_of_built_in_tasks_are_graded_as_their_headings_say(text, level):
     solution = SOLUTIONS[text]
-    env = CodeEnv(WARMUP, sandbox_type=level, timeout=4.0 if solution.correct else 1.0)
+    env = CodeEnv(WARMUP, sandbox_type=level, timeout=4.0 if solution.correct else 0.5)
     found = []
-    for _ in range(5):
+    for _ in range(2):
         env.reset(seed=1, idx=ROWS[solution.task])
         found.append(env.step(fenced(solution.source)))
     passed = [[status == "passed" for status in step.info["tests"]] for step in found]
-    assert passed == [passed[0]] * 5
+    assert passed[0] == passed[1]
     assert {(step.info["correct"], step.reward) for step in found} == {(solution.correct, float(solution.correct))}
 
 

@@ -99,7 +99,7 @@ def test_no_answer_is_frequent():
 def test_reference_answers_are_correct_and_those_of_other_questions_are_not():
     for row in QUESTIONS:
         assert [exact_match(answer, row["answer"]).reward for answer in row["answer"]] == [1.0] * len(row["answer"])
-    for row in QUESTIONS[::9]:
+    for row in QUESTIONS[::40]:
         others = [other["answer"][0] for other in QUESTIONS if other is not row]
         assert {exact_match(other, row["answer"]).reward for other in others} == {0.0}, row["id"]
 

@@ -70,6 +70,7 @@ def test_solvable_boards_are_exactly_the_reachable_ones():
     assert not is_solvable((2, 1, *range(3, 16), 0), 4)
 
 
+@pytest.mark.slow
 def test_the_hardest_three_by_three_boards_take_31_moves():
     found = distances(3)
     assert len(found) == 181_440 and max(found.values()) == FARTHEST[3]
@@ -90,12 +91,11 @@ def test_permuted_boards_are_uniform_over_all_boards_except_the_goal():
     assert min(counts.values()) > 140 and max(counts.values()) < 260
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_oracle_solves_every_board_within_the_limit_and_earns_exactly_one(variant, play):
     env = FifteenPuzzleEnv(**VARIANTS[variant])
     oracle = Oracle(env)
-    for seed in range(200):
+    for seed in range(40):
         total, step = play(env, oracle.act, seed)
         assert total == 1.0 and step.info == {"stop_reason": StopReason.SOLVED}, seed
         assert env.turn <= env.state.within <= env.turn_limit()

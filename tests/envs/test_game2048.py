@@ -117,7 +117,7 @@ def test_a_full_board_with_a_merge_left_is_not_lost():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("variant", "seeds", "won"), [("", 200, 0.97), ("random", 200, 0.97), ("hard", 20, 0.9)])
+@pytest.mark.parametrize(("variant", "seeds", "won"), [("", 40, 0.97), ("random", 40, 0.97), ("hard", 4, 0.9)])
 def test_the_oracle_usually_wins_and_earns_exactly_one(variant, seeds, won, play):
     env = Game2048Env(**VARIANTS[variant])
     oracle = Oracle(env)
@@ -130,7 +130,7 @@ def test_the_oracle_usually_wins_and_earns_exactly_one(variant, seeds, won, play
 @pytest.mark.slow
 def test_2048_can_be_reached_within_its_limit(play):
     env = Game2048Env(**VARIANTS["extreme-hard"])
-    assert [play(env, Oracle(env).act, seed)[0] for seed in range(3)].count(1.0) >= 2
+    assert [play(env, Oracle(env).act, seed)[0] for seed in range(1)] == [1.0]
 
 
 @pytest.mark.parametrize("variant", ["", "random"])  # a larger target gives less for the same tile

@@ -24,6 +24,7 @@ from gem.envs.game_env.players import (
 IDS = [spec.id for spec in gem.list_envs("game:*")]
 FEW = range(40)
 SHORT = [env_id for env_id in IDS if game(env_id).max_turns <= 100]
+ONE = {i.partition("-")[0]: i for i in reversed(SHORT)}.values()  # a level of each game
 
 
 def is_close(measured: Score, kept: Score, episodes: int = len(FEW)) -> bool:
@@ -45,10 +46,8 @@ def test_scores_on_400_seeds_are_stored_for_every_game():
     }
 
 
-@pytest.mark.parametrize("env_id", IDS)
-def test_random_legal_play_earns_at_most_a_quarter_of_the_oracle_unless_it_wins(env_id):
-    row = stored()[env_id]
-    assert row.random.not_won <= 0.25 * row.oracle.mean
+def test_random_legal_play_earns_at_most_a_quarter_of_the_oracle_unless_it_wins():
+    assert [i for i, row in stored().items() if row.random.not_won > 0.25 * row.oracle.mean] == []
 
 
 @pytest.mark.slow
@@ -61,7 +60,7 @@ def test_the_stored_scores_are_those_of_the_game_as_it_is(env_id):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("env_id", SHORT)
+@pytest.mark.parametrize("env_id", [i if i in ONE else pytest.param(i, marks=pytest.mark.exhaustive) for i in SHORT])
 def test_the_stored_win_rates_of_the_oracle_with_random_moves_are_those_of_the_game_as_it_is(env_id):
     for epsilon, kept in stored()[env_id].ladder.items():
         wins = score(env_id, oracle_player(epsilon), FEW).wins

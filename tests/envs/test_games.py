@@ -10,9 +10,10 @@ import gem
 from gem.core import StopReason
 
 IDS = [spec.id for spec in gem.list_envs("game:*")]
-SEEDS = range(75)
+FIRST = list({env_id.partition("-")[0]: env_id for env_id in reversed(IDS)}.values())  # of each game, one level
+SEEDS = range(20)
 COUNTED = [i for i in IDS if gem.make(i).instances()]
-LONG = 1_000_000
+LONG = 200_000
 
 # Actions that no game reads as a move.
 UNREADABLE = ["", "1", "e", "up", r"\boxed{}", r"\boxed{", "\x00\ud800", "9" * 99, "\\boxed{" + "9" * LONG + "}"]
@@ -208,7 +209,7 @@ def test_every_game_lists_unreadable_actions():
     assert {name(env_id) for env_id in IDS} == set(UNREADABLE_IN) == set(SAME_MOVE) == set(ILLEGAL)
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", FIRST)
 def test_latex_brackets_quotes_arrows_and_a_full_stop_do_not_change_a_move(env_id):
     env = gem.make(env_id)
     env.reset(seed=0)
@@ -217,7 +218,7 @@ def test_latex_brackets_quotes_arrows_and_a_full_stop_do_not_change_a_move(env_i
     assert first is not None and moves == dict.fromkeys(moves, first)
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", FIRST)
 def test_a_readable_but_illegal_move_is_invalid_and_the_game_continues(env_id):
     for written in ILLEGAL[name(env_id)]:
         env = gem.make(env_id)
@@ -231,7 +232,7 @@ def test_a_readable_but_illegal_move_is_invalid_and_the_game_continues(env_id):
 @pytest.mark.parametrize("env_id", IDS)
 def test_the_rules_card_states_the_turn_limit(env_id):
     env = gem.make(env_id)
-    for seed in range(20):
+    for seed in range(8):
         card, _ = env.reset(seed=seed)
         assert f" {env.turn_limit()} turns" in card or f" {env.turn_limit()} guesses" in card
 
@@ -239,7 +240,7 @@ def test_the_rules_card_states_the_turn_limit(env_id):
 @pytest.mark.parametrize("env_id", IDS)
 def test_the_secret_of_a_lost_game_is_in_the_info_of_the_last_step_only(env_id):
     env = gem.make(env_id)
-    for seed in range(10):
+    for seed in range(5):
         env.reset(seed=seed)
         while not env.over:
             step = env.step(env.sample_random_action())
@@ -249,7 +250,7 @@ def test_the_secret_of_a_lost_game_is_in_the_info_of_the_last_step_only(env_id):
         json.dumps(step.info)
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize("env_id", FIRST)
 @pytest.mark.parametrize("on_unreadable", ["end", "continue"])
 def test_an_unreadable_action_costs_a_tenth_and_ends_the_episode_if_requested(env_id, on_unreadable):
     env = gem.make(env_id, on_unreadable=on_unreadable)
@@ -286,7 +287,7 @@ def test_a_seed_determines_the_episode(env_id):
     env, other = gem.make(env_id), gem.make(env_id)
     other.reset(seed=1)
     states = []
-    for seed in range(50):
+    for seed in range(20):
         assert env.reset(seed=seed) == other.reset(seed=seed)
         assert env.state == other.state
         states.append(repr(env.state))
@@ -294,11 +295,10 @@ def test_a_seed_determines_the_episode(env_id):
 
 
 @pytest.mark.parametrize("env_id", IDS)
-@pytest.mark.parametrize("turns", [0, 1, 4])
-def test_a_restored_episode_continues_identically(env_id, turns):
+def test_a_restored_episode_continues_identically(env_id):
     env, other = gem.make(env_id), gem.make(env_id)
     env.reset(seed=7)
-    for _ in range(turns):
+    for _ in range(4):
         if not env.over:
             env.step(env.sample_random_action())
     other.set_state(json.loads(json.dumps(env.get_state())))
@@ -316,5 +316,5 @@ def test_a_restored_episode_continues_identically(env_id, turns):
 @pytest.mark.parametrize("env_id", COUNTED)
 def test_as_many_different_episodes_start_as_the_game_says(env_id):
     env = gem.make(env_id)
-    starts = {json.dumps(env.get_state()["state"]) for seed in range(20 * env.instances()) if env.reset(seed)}
+    starts = {json.dumps(env.get_state()["state"]) for seed in range(12 * env.instances()) if env.reset(seed)}
     assert len(starts) == env.instances()

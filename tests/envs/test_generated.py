@@ -48,22 +48,26 @@ def make(env_id: str, **kwargs: Any) -> Any:
 
 
 @pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    ("env_id", "count"),
+    [*((each, 1500) for each in IDS), *((each, 60) for each in PICTURED)]
+    + [pytest.param(each, 1500, marks=pytest.mark.exhaustive) for each in PICTURED],
+)
+def test_95_percent_of_the_rows_are_distinct(env_id, level, count):
+    rows = make(env_id, level=level).dataset[:count]
+    assert len({(row["text"], row["image"].tobytes() if "image" in row else b"") for row in rows}) >= 0.95 * count
+
+
 @pytest.mark.parametrize("env_id", [*IDS, *(pytest.param(each, marks=pytest.mark.slow) for each in PICTURED)])
-def test_95_percent_of_1500_rows_are_distinct(env_id, level):
-    rows = make(env_id, level=level).dataset
-    distinct = {(row["text"], row["image"].tobytes() if "image" in row else b"") for row in rows[:1500]}
-    assert len(distinct) >= 0.95 * 1500
-
-
-@pytest.mark.parametrize("env_id", [*IDS, *PICTURED])
 def test_each_level_adds_methods_and_half_of_its_rows_use_them(env_id):
     seen: set[str] = set()
     for level in LEVELS:
-        rows = make(env_id, level=level).dataset[:240]
+        rows = make(env_id, level=level).dataset[: 60 if env_id in PICTURED else 240]
         methods = {row["method"] for row in rows}
         new = {row["method"] for row in rows if row["level"] == level}
         assert new and not new & seen and methods - new == seen
-        assert level == 1 or 0.4 <= sum(row["level"] == level for row in rows) / len(rows) <= 0.6
+        # of independent rows, the share is further from 0.5 with a probability below 1e-6
+        assert level == 1 or abs(sum(row["level"] == level for row in rows) / len(rows) - 0.5) <= 2.5 / len(rows) ** 0.5
         seen |= new
 
 
@@ -80,7 +84,7 @@ def test_prompts_are_idiomatic(env_id, level):
 @pytest.mark.parametrize("env_id", [*IDS, *PICTURED])
 def test_gold_answers_score_one_and_corrupted_ones_zero_at_every_level(env_id, level):
     with make(env_id, level=level) as env:
-        for idx in range(25):
+        for idx in range(12):
             env.reset(idx=idx)
             gold = env.format.write(env.answer)
             assert env.step(gold).reward == 1.0, env.row
@@ -170,7 +174,7 @@ def test_answers_to_equations_solve_them():
     from gem.graders.math_parse import parse
 
     x = sympy.Symbol("x")
-    for seed in range(30):
+    for seed in range(10):
         for template in (
             *(algebra.linear_equation, algebra.quadratic_equation),
             *(algebra.irrational_roots, algebra.exponential_equation),
@@ -204,7 +208,6 @@ def numbers_in(text: str) -> list[int]:
     return [int(number) for number in re.findall(r"-?\d+", text)]
 
 
-@pytest.mark.slow
 def test_number_theory_answers_agree_with_counting():
     from gem.envs.math_families import number_theory as theory
 
@@ -220,7 +223,7 @@ def test_number_theory_answers_agree_with_counting():
         (_, last, *divisors), count = asked(theory.divisible_by_none, seed)
         assert count == sum(all(n % d for d in divisors) for n in range(1, last + 1))
         (number, _), value = asked(theory.sum_of_divisors, seed)
-        assert value == sum(n for n in range(1, number + 1) if number % n == 0)
+        assert value == sum({d for n in range(1, math.isqrt(number) + 1) if number % n == 0 for d in (n, number // n)})
         (_, base, _, modulus), order = asked(theory.multiplicative_order, seed)
         assert [pow(base, k, modulus) for k in range(1, order + 1)].index(1) == order - 1
         (_, number, _), count = asked(theory.totient, seed)
@@ -282,20 +285,6 @@ def test_a_triangle_area_agrees_with_herons_formula():
 
 
 @pytest.mark.parametrize("env_id", [*IDS, *PICTURED])
-def test_every_gold_answer_scores_one_and_the_answer_of_another_row_zero(env_id):
-    with make(env_id) as env:
-        other = "no such answer"
-        for seed in range(60):
-            env.reset(seed=seed)
-            gold = env.answer
-            assert env.step(env.format.write(gold)).reward == 1.0
-            env.reset(seed=seed)
-            if not grade_math(other, gold).correct and env_id != "logic:Rules":
-                assert env.step(env.format.write(other)).reward == 0.0
-            other = gold
-
-
-@pytest.mark.parametrize("env_id", [*IDS, *PICTURED])
 def test_a_seed_determines_its_sequence_of_questions(env_id):
     with make(env_id) as one, make(env_id) as two:
         first = [one.reset(seed=5)[0], one.reset()[0], one.reset()[0]]
@@ -305,7 +294,6 @@ def test_a_seed_determines_its_sequence_of_questions(env_id):
         assert len(set(map(str, texts))) >= 2 or isinstance(first[0], dict)
 
 
-@pytest.mark.parametrize("env_id", [*IDS, *PICTURED])
 @pytest.mark.parametrize(
     ("level", "message"),
     [
@@ -319,9 +307,10 @@ def test_a_seed_determines_its_sequence_of_questions(env_id):
         (None, "got None$"),
     ],
 )
-def test_all_families_reject_the_same_levels(env_id, level, message):
-    with pytest.raises(BadValue, match=message):
-        make(env_id, level=level)
+def test_all_families_reject_the_same_levels(level, message):
+    for env_id in (*IDS, *PICTURED):
+        with pytest.raises(BadValue, match=message):
+            make(env_id, level=level)
 
 
 @pytest.mark.parametrize(
@@ -423,7 +412,7 @@ def test_a_chart_does_not_show_its_values(monkeypatch):
     )
     for level, templates in METHODS.items():
         for template in templates:
-            for seed in range(20):
+            for seed in range(8):
                 written.clear()
                 template(random.Random(seed), level)
                 labels = [int(text) for text in written if text.isdigit()]

@@ -192,7 +192,7 @@ def test_the_oracle_wins_every_game_and_earns_exactly_one(env_id, play):
 def test_a_constant_guess_earns_no_more_than_the_declared_baseline(env_id, play):
     env = gem.make(env_id)
     baseline = gem.ENV_REGISTRY[env_id].baseline_scores["constant"]
-    for constant in range(61):
+    for constant in range(0, 61, 4):
         action = rf"\boxed{{{constant}}}"
         assert sum(play(env, lambda _, action=action: action, seed)[0] for seed in range(100)) / 100 <= baseline
 

@@ -91,12 +91,12 @@ def test_fitting_words_are_consistent_with_the_board():
     assert "eerie" not in fitting("e___e", ())  # a guessed e would be shown everywhere
 
 
-@pytest.mark.parametrize(("variant", "least"), [("", 200), ("easy", 155), ("hard", 200), ("random", 180)])
+@pytest.mark.parametrize(("variant", "least"), [("", 40), ("easy", 31), ("hard", 40), ("random", 36)])
 def test_the_oracle_finds_most_words_and_earns_exactly_one_for_each(variant, least, play):
     # Many words of 3 letters differ in a single letter, so 10 guesses do not suffice for all of them.
     env = HangmanEnv(**VARIANTS[variant])
     oracle = Oracle(env)
-    ends = [play(env, oracle.act, seed) for seed in range(200)]
+    ends = [play(env, oracle.act, seed) for seed in range(40)]
     won = [total for total, step in ends if step.info["stop_reason"] is StopReason.SOLVED]
     assert len(won) >= least and set(won) == {1.0}
 

@@ -1,7 +1,4 @@
-"""Ids over datasets of the Hub, built from small local copies in the layout of the Hub.
-
-tests/compat/test_published_ids.py plays each of them.
-"""
+"""Ids over datasets of the Hub, with small local copies; tests/compat/test_published_ids.py plays each of them."""
 
 from __future__ import annotations
 
@@ -54,10 +51,11 @@ def test_the_gold_answer_of_a_row_scores_one_and_that_of_another_row_zero(env_id
             assert (step.reward, step.terminated, step.truncated, step.info["correct"]) == (1.0, True, False, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env_id", IDS)
 def test_environments_over_data_sets_pass_check_env(env_id, local_copies):
     make(env_id).close()
-    report = check_env(env_id)
+    report = check_env(env_id, seeds=2, episodes=4)
     assert report.ok, report.to_text(only_failed=True)
 
 

@@ -9,7 +9,7 @@ from gem.testing import check_env
 
 
 def test_the_environment_keeps_its_contract():
-    assert check_env("tool:Lookup", seeds=2, episodes=30).ok
+    assert check_env("tool:Lookup", seeds=2, episodes=10).ok
 
 
 def test_the_oracle_answers_right_and_a_wrong_answer_ends_the_episode():

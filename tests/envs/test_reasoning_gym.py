@@ -47,9 +47,9 @@ def test_the_gold_answer_scores_one_and_a_wrong_answer_less(env_id):
     assert lost.info == {"correct": False, "answer": gold, "stop_reason": "lost"}
 
 
-@pytest.mark.parametrize("env_id", ["rg:list_functions"])
-def test_a_generator_passes_check_env(env_id):
-    report = check_env(SPECS[env_id], seeds=1, episodes=1)
+@pytest.mark.slow
+def test_a_generator_passes_check_env():
+    report = check_env(SPECS["rg:list_functions"], seeds=1, episodes=1)
     assert report.ok, report
 
 
@@ -67,7 +67,7 @@ def test_listing_and_importing_do_not_load_the_library():
         "import sys; from gem.envs.reasoning_gym_specs import reasoning_gym_specs as s; n = len(s());"
         "import gem.envs.reasoning_gym; sys.exit('reasoning_gym' in sys.modules or n < 100)"
     )
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, timeout=60)
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
@@ -181,18 +181,16 @@ def test_nothing_leaks_from_or_into_global_state(name, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_question_for_any_hash_seed():
     names = ["isomorphic_strings", "knight_swap", "polynomial_multiplication", "ransom_note", "word_ladder"]
-    code = (
-        "from gem.envs.reasoning_gym import ReasoningGymEnv as Env\n"
-        f"for name in {names}:\n    env = Env(name)\n    print(ascii((env.reset(seed=1)[0], env.answer)))"
-    )
-    runs = [
-        subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True)
-        for seed in ("0", "7")
+    code = "from gem.envs.reasoning_gym import ReasoningGymEnv as Env\n"
+    code += f"for name in {names}: env = Env(name); print(ascii((env.reset(seed=1)[0], env.answer)))"
+    other = {**os.environ, "PYTHONHASHSEED": "8" if os.environ.get("PYTHONHASHSEED") == "7" else "7"}
+    done = subprocess.run([sys.executable, "-c", code], env=other, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        ascii((env.reset(seed=1)[0], env.answer)) for env in map(ReasoningGymEnv, names)
     ]
-    assert runs[0].stdout == runs[1].stdout
-    assert runs[0].stdout.count(b"\n") == len(names)
 
 
 def test_an_episode_survives_saving_spawning_and_pickling():
@@ -273,6 +271,7 @@ def test_an_answer_too_expensive_to_evaluate_is_wrong_immediately(name, answer):
     assert env.step(rf"\boxed{{{answer}}}").reward == 0.0
 
 
+@pytest.mark.slow
 def test_an_equivalent_formula_is_right():
     env = ReasoningGymEnv("polynomial_multiplication")
     env.reset(seed=1)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import collections
-import functools
 import json
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -28,43 +25,28 @@ ROWS = [json.loads(line) for line in (Path(__file__).parent / "math_cases.jsonl"
 CLASSES = sorted({row["class"] for row in ROWS})
 
 
-def verdict(row: dict[str, Any]) -> bool:
-    return _verdict(row["answer"], row["gold"])
-
-
-@functools.cache
-def _verdict(answer: str, gold: str) -> bool:
-    return grade_math(answer, gold).correct
-
-
 def test_the_corpus_is_large_and_balanced():
     assert len(ROWS) >= 600 and len(CLASSES) >= 25
     counts = collections.Counter((row["class"], row["equal"]) for row in ROWS)
     assert all(counts[name, True] == counts[name, False] >= 10 for name in CLASSES)
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_a_class_is_graded_as_labeled(name):
-    rows = [row for row in ROWS if row["class"] == name]
-    wrong = [row for row in rows if verdict(row) is not row["equal"]]
-    assert len(wrong) <= 0.05 * len(rows), wrong
-
-
-def test_the_whole_corpus_is_graded_as_labeled():
-    wrong = [row for row in ROWS if verdict(row) is not row["equal"]]
-    assert len(wrong) <= 0.01 * len(ROWS), wrong
-
-
-def test_no_unequal_pair_of_the_corpus_is_accepted():
-    accepted = [row for row in ROWS if not row["equal"] and verdict(row)]
-    assert accepted == []
-
-
-@pytest.mark.slow
-def test_quick_grade_agrees_with_the_labels():
-    for row in ROWS:
-        quick = quick_grade(row["answer"], row["gold"])
-        assert quick is None or quick.correct is row["equal"], row
+@pytest.mark.parametrize(
+    "step", [41, pytest.param(3, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.exhaustive)]
+)
+def test_the_corpus_is_graded_as_labeled(step):
+    """No unequal pair is accepted, and few equal ones of each class are rejected; a verdict without sympy is right."""
+    graded = [(row, grade_math(row["answer"], row["gold"]).correct) for row in ROWS[::step]]
+    assert [row for row, correct in graded if correct and not row["equal"]] == []
+    rejected = [row for row, correct in graded if row["equal"] and not correct]
+    assert len(rejected) <= 0.01 * len(graded), rejected
+    most, classes = (
+        collections.Counter(row["class"] for row in rejected),
+        collections.Counter(row["class"] for row, _ in graded),
+    )
+    assert all(count <= max(1, 0.05 * classes[name]) for name, count in most.items()), rejected
+    quick = [(row, quick_grade(row["answer"], row["gold"])) for row, _ in graded]
+    assert [row for row, grade in quick if grade is not None and grade.correct is not row["equal"]] == []
 
 
 UNEQUAL = [
@@ -280,16 +262,18 @@ def grader() -> Iterator[MathGrader]:
         yield MathGrader(pool)
 
 
+@pytest.mark.slow
 def test_the_pool_agrees_with_the_function(grader):
-    for row in ROWS[::40]:
+    for row in ROWS[::90]:
         assert grader.grade(row["answer"], row["gold"]) == grade_math(row["answer"], row["gold"])
 
 
+@pytest.mark.slow
 def test_a_grader_can_be_shared_by_threads(grader):
     wrong: list[object] = []
 
     def grade_all() -> None:
-        wrong.extend(row for row in ROWS[::60] if grader.grade(row["answer"], row["gold"]).correct is not row["equal"])
+        wrong.extend(row for row in ROWS[::170] if grader.grade(row["answer"], row["gold"]).correct is not row["equal"])
 
     threads = [threading.Thread(target=grade_all) for _ in range(4)]
     for thread in threads:
@@ -331,16 +315,7 @@ VERDICTS = {
 }
 
 
-@pytest.mark.parametrize("name", DEGENERATE)
-def test_a_degenerate_answer_is_wrong(grader, name):
-    assert not grader.grade(DEGENERATE[name], GOLD).correct
-
-
-def test_right_wrong_and_malformed_answers_are_told_apart_on_an_idle_machine(grader):
-    cheap = [answer for answer in VERDICTS if answer not in DEGENERATE.values()]
-    assert {answer: grader.grade(answer, GOLD).correct for answer in cheap} == {each: VERDICTS[each] for each in cheap}
-
-
+@pytest.mark.slow
 def test_right_wrong_malformed_and_degenerate_answers_get_the_same_verdicts_on_a_loaded_machine():
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
     try:
@@ -368,18 +343,18 @@ def test_a_gold_answer_that_exceeds_the_limit_on_cpu_time_raises():
     assert first_true_within([SameFormula(condition.gold, "x+1")], 0.2) is None
 
 
+@pytest.mark.slow
 def test_a_slow_comparison_does_not_hide_an_equal_second_gold_answer():
     slow = SameFormula(r"\sum_{k=1}^{800} \frac{1}{k^{k}}", "x+1")
     assert first_true_within([slow, SameFormula("x+1", "1+x"), slow], 0.5) == 1
     assert first_true_within([slow, slow, SameFormula("x+1", "1+x")], 0.5) == 2
 
 
+@pytest.mark.slow
 def test_a_grading_timeout_raises_and_the_pool_recovers():
     hard = r"\sum_{k=1}^{800} \frac{1}{k^{k}}"
     with GraderPool(1, modules=["gem.graders.math_engine", "latex2sympy2_extended"]) as pool:
         grader = MathGrader(pool, timeout=1.0)
-        started = time.monotonic()
         with pytest.raises(GraderError, match="timed out after 1 s"):
             grader.grade(hard, r"\sqrt{2}+x")
-        assert time.monotonic() - started < 60  # a guard against hanging
         assert grader.grade(r"\sqrt{8}", r"2\sqrt{2}").correct

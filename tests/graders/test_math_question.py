@@ -105,9 +105,9 @@ def test_an_answer_with_another_meaning_is_wrong(answer, gold, question):
 
 
 @pytest.mark.slow
-def test_the_listed_pairs_are_graded_as_labeled():
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.exhaustive)])
+def test_the_listed_pairs_are_graded_as_labeled(step):
     lines = (Path(__file__).parent / "math_questions.txt").read_text("utf-8").splitlines()
     rows = [(line[0] == "=", *line[2:].split(" || ")) for line in lines if not line.startswith("#")]
-    assert len(rows) > 150
-    wrong = [row for row in rows if grade_math(row[1], row[2], question=row[3]).correct is not row[0]]
-    assert wrong == []
+    assert len(rows) > 1500
+    assert [row for row in rows[::step] if grade_math(row[1], row[2], question=row[3]).correct is not row[0]] == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -26,7 +25,7 @@ FIXTURES = "grading_fixtures"
 @pytest.fixture
 def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[GraderPool]:
     monkeypatch.syspath_prepend(HERE)
-    with GraderPool(2, timeout=1.0, modules=[FIXTURES]) as pool:
+    with GraderPool(2, timeout=60.0, modules=[FIXTURES]) as pool:
         yield pool
 
 
@@ -74,7 +73,7 @@ def test_the_killed_worker_is_dead(pool):
 
 
 def test_other_workers_are_not_affected_by_one_that_hangs(pool):
-    stuck = pool.submit(f"{FIXTURES}:hang", timeout=30.0)
+    stuck = pool.submit(f"{FIXTURES}:hang")
     assert [pool.run(f"{FIXTURES}:double", i) for i in range(50)] == [2 * i for i in range(50)]
     assert not stuck.done()
     pool.close()
@@ -90,14 +89,15 @@ def test_a_dead_worker_raises_grader_error_and_is_replaced(pool):
 
 def test_a_call_that_exceeds_the_memory_limit_raises(pool):
     with pytest.raises((MemoryError, GraderError)):
-        pool.run(f"{FIXTURES}:take_memory", timeout=20.0)
+        pool.run(f"{FIXTURES}:take_memory")
     assert pool.run(f"{FIXTURES}:double", 2) == 4
 
 
 def test_a_killed_fork_server_is_replaced(pool):
     pool.run(f"{FIXTURES}:double", 1)
-    os.kill(pool._running._server._process.pid, signal.SIGKILL)
-    time.sleep(0.1)
+    server = pool._running._server._process._process
+    server.kill()
+    server.wait()
     answers = []
     for i in range(5):
         try:
@@ -110,13 +110,13 @@ def test_a_killed_fork_server_is_replaced(pool):
 
 def test_thirty_two_threads_share_the_workers(pool):
     with ThreadPoolExecutor(32) as threads:
-        answers = list(threads.map(lambda i: pool.run(f"{FIXTURES}:double", i, timeout=30.0), range(400)))
+        answers = list(threads.map(lambda i: pool.run(f"{FIXTURES}:double", i), range(400)))
     assert answers == [2 * i for i in range(400)]
 
 
 def test_an_event_loop_can_wait_for_many_calls_at_once(pool):
     async def ask() -> list[int]:
-        return await asyncio.gather(*(pool.arun(f"{FIXTURES}:double", i, timeout=30.0) for i in range(100)))
+        return await asyncio.gather(*(pool.arun(f"{FIXTURES}:double", i) for i in range(100)))
 
     assert asyncio.run(ask()) == [2 * i for i in range(100)]
 
@@ -143,10 +143,10 @@ def test_a_closed_pool_restarts_on_the_next_call(pool):
 
 
 SCRIPT = """
-import os, sys
+import os, sys, threading
 sys.path.insert(0, {here!r})
 from gem.graders.pool import GraderPool
-pool = GraderPool(1, timeout=5.0)
+pool = GraderPool(1, timeout=60.0)
 print(pool.run("grading_fixtures:pid"), flush=True)
 if sys.argv[1] == "fork":
     child = os.fork()
@@ -157,15 +157,14 @@ if sys.argv[1] == "fork":
     _, status = os.waitpid(child, 0)
     print(os.waitstatus_to_exitcode(status), pool.run("grading_fixtures:double", 5), flush=True)
 if sys.argv[1] == "kill":
-    pool.submit("grading_fixtures:hang", timeout=60.0)
-    import time; time.sleep(0.3)
-    os.kill(os.getpid(), 9)
+    pool.submit("builtins:exec", f"import os, time; os.kill({{os.getpid()}}, 9); time.sleep(3600)")
+    threading.Event().wait()
 """
 
 
 def run_script(how: str) -> list[str]:
     command = [sys.executable, "-c", SCRIPT.format(here=str(HERE)), how]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.split()
 
 

@@ -193,12 +193,12 @@ WRONG = [
 def test_a_wrong_agent_scores_zero_where_it_is_wrong(desk, check, change, applies):
     seen = 0
     for split, name in desk.names:
-        for number in desk.numbered(split, name, 2):
+        for number in desk.numbered(split, name, 1):
             if applies(desk.make_task(number, split)):
                 step = desk.wrong_end(split, number, change)
                 assert step.terminated and step.reward == 0.0 and check in failed(step), (name, number, step.info)
                 seen += 1
-    assert seen >= 4
+    assert seen >= 2
 
 
 def identified_then(end):

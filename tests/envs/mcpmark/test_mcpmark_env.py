@@ -139,7 +139,7 @@ def test_the_verifier_sees_its_own_files_and_the_state_and_no_network(tmp_path, 
     ],
 )
 def test_a_verifier_that_fails_twice_scores_0_with_the_reason(tmp_path, machines, verify, reason):
-    shown = fault(tmp_path, verify, timeout=2.0 if "while" in verify else 60.0)
+    shown = fault(tmp_path, verify, timeout=0.5 if "while" in verify else 60.0)
     assert shown.startswith("verify.py failed twice") and reason in shown
 
 

@@ -58,7 +58,7 @@ def test_a_command_of_install_config_gets_the_files_of_the_test_patch():
 
 
 def test_an_unknown_parser_is_an_error_or_needs_the_extra():
-    with pytest.raises((BadValue, MissingDependency), match=r"no log_parser 'parse_log_no'|\[swe\]"):
+    with pytest.raises((BadValue, MissingDependency), match=r"no log_parser 'parse_log_no'|pip install 'swebench"):
         run_of(row(test_command="make", log_parser="parse_log_no"))
 
 

@@ -164,7 +164,7 @@ EASY_TESTS += " def test_total(self): pass\\n' > tests/test_prices.py"
     ],
 )
 def test_changes_of_tests_and_partial_repairs_score_0(make, command):
-    reward, reason = score(make(test_timeout=2.0), command)
+    reward, reason = score(make(test_timeout=1.0 if "while" in command else 30.0), command)
     assert reward == 0.0 and reason
 
 

@@ -14,7 +14,7 @@ from gem.cli import main
 from gem.envs.table.random_play import OUTCOMES
 from gem.envs.table.tic_tac_toe import TicTacToeEnv
 
-GAMES = 1500
+GAMES = 300
 RESULTS = Path(__file__).parents[3] / "benchmarks" / "results" / "random_play.md"
 
 

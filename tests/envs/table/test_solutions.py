@@ -3,8 +3,6 @@
 import itertools
 import random
 
-import pytest
-
 from gem.envs.table.connect_four import ConnectFourEnv
 from gem.envs.table.nim import NimEnv
 from gem.envs.table.players import best_in_nim, search
@@ -54,17 +52,5 @@ def test_the_search_agrees_with_the_whole_game_tree_of_a_small_connect_four():
     expected = tree_value(game, start, known)
     player = Search(game)
     assert player.value(start) == expected
-    for position in random.Random(0).sample(sorted(known), 300):
+    for position in random.Random(0).sample(sorted(known), 100):
         assert player.value(position) == known[position]
-
-
-def test_random_play_of_tic_tac_toe_has_the_known_shares():
-    game, rng, counts = TicTacToeEnv(), random.Random(0), {1.0: 0, -1.0: 0, 0.0: 0}
-    for _ in range(10_000):
-        position = game.deal(rng)
-        while moves := game.moves(position):
-            position = game.after(position, rng.choice(moves))
-        counts[game.scores(position)[0]] += 1
-    assert counts[1.0] / 10_000 == pytest.approx(0.585, abs=0.015)
-    assert counts[-1.0] / 10_000 == pytest.approx(0.288, abs=0.015)
-    assert counts[0.0] / 10_000 == pytest.approx(0.127, abs=0.015)

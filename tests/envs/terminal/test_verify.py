@@ -76,8 +76,8 @@ def test_only_the_named_files_are_copied_for_a_check():
 
 
 def test_a_check_without_a_result_is_repeated_and_then_the_files_are_the_cause():
-    starts = Starts(Limits(wall_s=0.7, output_bytes=8_000))
-    found = fault(task(checks=(SUM,)), "echo 'sleep 60' > sum.sh", starts=starts)
+    starts = Starts(Limits(wall_s=60, cpu_s=0.5, output_bytes=8_000))
+    found = fault(task(checks=(SUM,)), "echo 'while :; do :; done' > sum.sh", starts=starts)
     assert found.startswith("sum.sh: timeout limit exceeded, twice") and "control check" in found
     assert starts.count == 4  # the agent, two attempts, the control check
 
@@ -100,6 +100,7 @@ def test_a_failure_of_the_sandbox_is_no_verdict():
 SERVICE = RequiredService(
     pid_file="run/pid", requests={"in/a": "hello\n", "in/b": "you\n"}, replies={"out/a": "HELLO\n", "out/b": "YOU\n"}
 )
+PATIENT = replace(SERVICE, seconds=3600.0)  # waits end when what they wait for has happened
 LOOP = (
     "mkdir -p in out run; (while :; do for f in in/*; do "
     '[ -f "$f" ] && tr a-z A-Z < "$f" > "out/${f#in/}" && rm "$f"; done; sleep 0.02; done) & echo $! > run/pid'
@@ -107,16 +108,13 @@ LOOP = (
 
 
 def test_a_service_keeps_running_and_must_answer():
-    assert fault(task(service=SERVICE), LOOP) == ""
+    assert fault(task(service=PATIENT), LOOP) == ""
 
 
 @pytest.mark.parametrize("pid", ["", "abc", "1", "-1", "99999"])
 def test_a_service_without_a_process_does_not_count(pid):
     impatient = replace(SERVICE, seconds=0.2)
     assert fault(task(service=impatient), f"{LOOP}; echo {pid} > run/pid") != ""
-
-
-PATIENT = replace(SERVICE, seconds=3600.0)
 
 
 def test_a_service_that_has_ended_is_not_waited_for():
@@ -144,4 +142,4 @@ def test_the_shell_is_no_service():
 
 def test_only_the_service_survives():
     other = LOOP.replace("run/pid", "run/other").replace("A-Z", "x-x")
-    assert fault(task(service=SERVICE), other, LOOP) == ""
+    assert fault(task(service=PATIENT), other, LOOP) == ""

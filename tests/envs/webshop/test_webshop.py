@@ -142,7 +142,7 @@ def test_options_stay_chosen_on_the_pages_of_a_product_and_not_beyond():
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_the_reference_agent_that_sees_observations_only_buys_the_right_product(level, split):
     env = mini(level=level, split=split)
-    assert sum(play(env, Shopper(), seed).info["success"] for seed in range(20)) >= 19
+    assert sum(play(env, Shopper(), seed).info["success"] for seed in range(10)) >= 9
 
 
 @pytest.mark.parametrize("level", [2, 3])
@@ -224,7 +224,7 @@ def test_environments_share_one_catalogue_and_a_copy_opens_it_again():
 @pytest.mark.slow
 def test_the_small_shop_passes_check_env():
     spec = gem.ENV_REGISTRY["webshop:Mini"]
-    report = check_env(replace(spec, kwargs={"products": MIN_PRODUCTS}), seeds=4, episodes=20)
+    report = check_env(replace(spec, kwargs={"products": MIN_PRODUCTS}), seeds=2, episodes=4)
     assert report.ok, report.to_text(only_failed=True)
 
 
