@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gem.graders import math_engine
 from gem.graders.math import grade_math
 
 pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
@@ -118,3 +119,16 @@ def test_a_chain_with_a_false_step_is_wrong(answer):
 )
 def test_a_chain_of_equalities_equals_its_members(answer, gold):
     assert grade_math(answer, gold).correct
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_the_limit_on_cpu_time_holds_after_a_destructor_has_swallowed_it():
+    class Slow:
+        def __del__(self):
+            while True:  # until the limit raises, which Python reports and ignores
+                pass
+
+    with pytest.raises(math_engine._CpuTimeExceeded), math_engine._cpu_limit(0.05):
+        Slow()
+        while True:
+            pass

@@ -106,7 +106,8 @@ def _cpu_limit(seconds: float) -> Iterator[None]:
         raise _CpuTimeExceeded
 
     before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    # Repeated, because an exception that the handler raises in a destructor or a callback of gc is swallowed.
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
     try:
         yield
     finally:
