@@ -1,10 +1,9 @@
 """Shared sandbox fixtures. The attack programs run only with `pytest -m attack`; their scores are printed at the end.
 
 If a level is not available on this machine its tests fail, or are skipped with GEM_ATTACK_MAY_SKIP=1.
-GEM_TEST_LEVELS="ns" runs the tests of all levels at this level only.
 """
 
-import os
+import gc
 import sys
 from pathlib import Path
 
@@ -21,12 +20,12 @@ OUTCOMES = []
 collect_ignore_glob = ["attacks/*", "benign/*"]  # programs of the corpus must not be imported, whatever their names
 
 
-LEVELS = os.environ.get("GEM_TEST_LEVELS", "ns lsm basic").split()
+OTHERS = [pytest.param(name, marks=pytest.mark.exhaustive) for name in ("lsm", "basic")]
 
 
-@pytest.fixture(scope="module", params=LEVELS)
+@pytest.fixture(scope="module", params=["ns", *OTHERS])
 def level(request):
-    """Each level of the zygote."""
+    """Level ns of the zygote, and the others in exhaustive runs. Tests whose rule depends on it name levels."""
     try:
         make_sandbox("zygote", level=request.param).close()
     except SandboxError as e:
@@ -36,9 +35,17 @@ def level(request):
 
 @pytest.fixture(scope="module")
 def sandbox(level, request):
-    """A zygote sandbox at each level, with the LIMITS of the test module."""
+    """A zygote sandbox with the LIMITS of the test module."""
     with make_sandbox("zygote", level=level, limits=request.module.LIMITS) as made:
         yield made
+
+
+@pytest.fixture
+def quick_gc():
+    """Lets gc.collect() leave out the objects that exist now, which are millions beside other tests."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from gem.sandbox import Case, Limits, Status, make_sandbox
 from gem.sandbox.zygote import cgroup, limits, lockdown, monitor, processes
@@ -204,20 +205,21 @@ print(os.wait()[1])
     assert place[0].run(IMPORTS + program).stdout == "0\n"
 
 
-@pytest.mark.parametrize("ignored", [True, False])
-def test_cpu_time_is_that_of_the_whole_run(place, ignored):
-    program = f"""
-if {ignored}:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-for _ in range(200):
+@pytest.mark.slow
+def test_cpu_time_is_that_of_the_whole_run(place):
+    """Of children that nobody waits for: at first they become zombies, later they vanish."""
+    program = """
+for number in range(200):
+    if number == 2:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     if os.fork() == 0:
         while time.process_time() < 0.2: pass
         os._exit(0)
     time.sleep(0.2)
 """
-    result = place[0].run(IMPORTS + program, limits=Limits(wall_s=40, cpu_s=1))
+    result = place[0].run(IMPORTS + program, limits=Limits(wall_s=40, cpu_s=0.7))
     assert result.status is Status.TIMEOUT
-    assert 1 <= result.cpu_s < 3
+    assert 0.7 <= result.cpu_s < 3
 
 
 def test_the_number_of_processes_is_that_of_the_whole_run(place):
@@ -241,14 +243,14 @@ def test_each_test_of_a_program_has_the_limits_of_a_run(place):
     sandbox = place[0]
     ways = [MEMORY["children"] + REST, "print(1)", "signal.alarm(0)\nwhile True: pass", "print(2)"]
     program = IMPORTS + WRITE + "exec(sys.stdin.read())"
-    limits = Limits(wall_s=30, cpu_s=1, memory_bytes=256 * MIB, disk_bytes=8 * MIB, processes=16)
+    limits = Limits(wall_s=30, cpu_s=0.5, memory_bytes=256 * MIB, disk_bytes=8 * MIB, processes=16)
     results = sandbox.run_tests(program, [Case(stdin=way) for way in ways], limits=limits)
     expected = [Status.MEMORY, Status.OK, Status.TIMEOUT, Status.OK]
     assert [result.status for result in results] == expected, results
-    assert 1 <= results[2].cpu_s < 3
+    assert 0.5 <= results[2].cpu_s < 3
 
 
-@pytest.mark.skipif(not HAS_GROUPS, reason="this process cannot make cgroups")
+@pytest.mark.exhaustive
 def test_a_run_with_many_processes_does_not_slow_down_others(place):
     """At equal weights, a run gets at least a third of a processor beside two others; by process it would be less."""
     sandbox, _level, groups = place
@@ -270,15 +272,17 @@ def test_a_run_with_many_processes_does_not_slow_down_others(place):
 def test_a_run_with_many_busy_processes_gets_a_low_priority():
     before, pids = os.getpriority(os.PRIO_PROCESS, 0), []
     try:
-        for _ in range(8):
+        for _ in range(4):
             pids.append(os.fork())
             if pids[-1] == 0:
                 while True:
                     pass
-        deadline = time.monotonic() + 30
-        while os.getpriority(os.PRIO_PROCESS, pids[0]) < 4:
-            assert time.monotonic() < deadline
+
+        def lowered():
             processes.lower_priority([found for found in map(processes.process, pids) if found])
+            return os.getpriority(os.PRIO_PROCESS, pids[0]) >= 2
+
+        until(lowered)
         assert os.getpriority(os.PRIO_PROCESS, 0) == before
     finally:
         for pid in pids:
@@ -329,10 +333,7 @@ def test_a_run_whose_processes_wake_each_other_all_the_time_loses_its_weight(wak
     monkeypatch.setattr(monitor, "MOST_SWITCHES_PER_S", math.inf)
     assert not slowed()
     monkeypatch.setattr(monitor, "MOST_SWITCHES_PER_S", 50)  # few, because the machine may be busy
-    deadline = time.monotonic() + 30
-    while not slowed():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(slowed)
     if grouped:
         watch.allow(cpu_s=10)  # the next cell of a session
         assert not group.light
@@ -387,15 +388,14 @@ class TestUserIds:
             sandbox.run("pass")  # starts the server
             server = sandbox._pool.zygotes()[0].pid
             for _ in range(3):
-                pool.submit(sandbox.run, program, limits=Limits(wall_s=20))
-            deadline = time.monotonic() + 20
-            users = set()
-            while len(users) < 3 and time.monotonic() < deadline:
-                below = [p.pid for p in processes.tree([server])]
+                pool.submit(sandbox.run, program, limits=Limits(wall_s=600))
+
+            def have_three():
                 with contextlib.suppress(FileNotFoundError):
-                    users |= {os.stat(f"/proc/{pid}").st_uid for pid in below} - {0}
+                    return len({os.stat(f"/proc/{p.pid}").st_uid for p in processes.tree([server])} - {0}) == 3
+
+            until(have_three)
             sandbox.close()  # ends the programs
-        assert len(users) == 3
 
 
 def test_descriptors_that_the_host_sends_to_a_test_runner_are_not_hidden_files(tmp_path):

@@ -182,20 +182,13 @@ def count(a):
 }
 
 
-@pytest.mark.parametrize("name", SOLUTIONS)
-def test_starter_code_with_a_correct_body_returns_the_expected_value(sandbox, name):
-    function, arguments, expected, program = SOLUTIONS[name]
-    [result] = sandbox.run_tests(program, [Case(arguments=json.dumps(arguments))], function=function)
-    assert result.ok, result.stderr
-    assert json.loads(result.value) == expected
-
-
-def test_command_backends_have_the_same_prelude():
-    with make_sandbox("subprocess", limits=LIMITS) as sandbox:
-        for function, arguments, expected, program in SOLUTIONS.values():
+@pytest.mark.parametrize("backend", ["zygote", "subprocess"])
+def test_starter_code_with_a_correct_body_returns_the_expected_value(backend):
+    with make_sandbox(backend, limits=LIMITS) as sandbox:
+        for name, (function, arguments, expected, program) in SOLUTIONS.items():
             [result] = sandbox.run_tests(program, [Case(arguments=json.dumps(arguments))], function=function)
-            assert result.ok, result.stderr
-            assert json.loads(result.value) == expected
+            assert result.ok, (name, result.stderr)
+            assert json.loads(result.value) == expected, name
 
 
 def test_a_function_of_the_prelude_is_not_a_function_of_the_program(sandbox):

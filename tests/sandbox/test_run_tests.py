@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,15 +13,7 @@ from gem.sandbox.zygote import values
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
 LIMITS = Limits(wall_s=20, memory_bytes=512 << 20)
-HANG_S = 60  # a bound against hanging, not a measurement
-
-
-@pytest.fixture
-def contained(sandbox):
-    """A sandbox that isolates programs from each other, which level basic does not."""
-    if sandbox.report().level == "basic":
-        pytest.skip("level basic keeps tests apart by their folders and process groups only")
-    return sandbox
+CONTAINED = pytest.mark.parametrize("level", ["ns", "lsm"], indirect=True)
 
 
 def run(sandbox, program, stdins, **options):
@@ -42,6 +33,7 @@ def test_each_test_reads_its_own_input_and_results_come_in_order(sandbox):
     assert all(result.ok and result.exit_code == 0 and result.value is None for result in results)
 
 
+@pytest.mark.slow
 def test_every_kind_of_exit_is_distinguished(sandbox):
     program = """
         import os, sys, time
@@ -52,11 +44,11 @@ def test_every_kind_of_exit_is_distinguished(sandbox):
             case "message": sys.exit("no luck")
             case "raise": 1 / 0
             case "signal": os.kill(os.getpid(), 15)
-            case "sleep": print("before", flush=True); time.sleep(600)
+            case "sleep": print("before", end=""); time.sleep(600)
     """
     kinds = ["ok", "exit", "zero", "message", "raise", "signal", "sleep"]
     program = "\n".join(line[8:] for line in program.splitlines())
-    results = dict(zip(kinds, run(sandbox, program, kinds, limits=Limits(wall_s=2)), strict=True))
+    results = dict(zip(kinds, run(sandbox, program, kinds, limits=Limits(wall_s=1)), strict=True))
     assert results["ok"].stdout == "fine\n"
     ends = {kind: (result.status, result.exit_code) for kind, result in results.items()}
     assert ends == {
@@ -72,7 +64,7 @@ def test_every_kind_of_exit_is_distinguished(sandbox):
     assert "ZeroDivisionError" in results["raise"].stderr
     assert "1 / 0" in results["raise"].stderr and "case_runner" not in results["raise"].stderr
     assert results["signal"].signal == 15
-    assert results["sleep"].stdout == "before\n"
+    assert results["sleep"].stdout == "before"
 
 
 def test_a_program_that_does_not_compile_fails_every_test_with_the_error(sandbox):
@@ -112,12 +104,12 @@ def test_hundreds_of_tests_run(sandbox):
     assert [result.stdout for result in results] == [f"{n}\n" for n in range(300)]
 
 
+@pytest.mark.slow
 def test_slow_tests_after_quick_ones_get_their_full_time(sandbox):
     program = "import time\nn = float(input())\ntime.sleep(n)\nprint(n)"
-    seconds = ["0"] * 20 + ["0.2"] * 5 + ["60", "0", "60"]
-    results = run(sandbox, program, seconds, limits=Limits(wall_s=2))
-    assert [result.status for result in results] == [Status.OK] * 25 + [Status.TIMEOUT, Status.OK, Status.TIMEOUT]
-    assert all(result.wall_s >= 2 for result in results if not result.ok)
+    results = run(sandbox, program, ["0"] * 20 + ["60", "0"], limits=Limits(wall_s=1.5))
+    assert [result.status for result in results] == [Status.OK] * 20 + [Status.TIMEOUT, Status.OK]
+    assert results[20].wall_s >= 1.5
 
 
 def test_a_test_that_follows_one_that_was_killed_runs_in_its_place(sandbox):
@@ -153,9 +145,7 @@ def test_stop_cancels_the_remaining_tests(sandbox):
         return not result.ok
 
     program = "import time\nn = int(input())\nif n == 3: raise SystemExit(1)\nif n > 3: time.sleep(600)"
-    start = time.monotonic()
     results = sandbox.run_tests(program, [Case(stdin=str(n)) for n in range(50)], stop=stop)
-    assert time.monotonic() - start < HANG_S
     assert seen[-1] == 3 and set(seen) <= {0, 1, 2, 3}  # tests that ran at the same time may not have ended
     assert [index for index, result in enumerate(results) if result is not None] == sorted(seen)
     assert [index for index in seen if not results[index].ok] == [3]
@@ -170,6 +160,7 @@ def test_an_exception_in_stop_propagates_and_the_sandbox_still_works(sandbox):
     assert run(sandbox, "print(2)", [""])[0].stdout == "2\n"
 
 
+@CONTAINED
 def test_the_working_directory_is_empty_at_every_start(sandbox):
     program = """
 import os
@@ -192,11 +183,7 @@ print({*own, *told} == {os.getcwd()})
     assert [result.stdout for result in run(sandbox, program, [""] * 20)] == ["True\n"] * 20
 
 
-def test_an_incomplete_line_of_a_test_is_kept_after_a_timeout(sandbox):
-    results = run(sandbox, "import time; print('partial', end=''); time.sleep(60)", [""], limits=Limits(wall_s=1))
-    assert [(result.status, result.stdout) for result in results] == [(Status.TIMEOUT, "partial")]
-
-
+@CONTAINED
 def test_a_daemon_does_not_outlive_its_test(sandbox):
     program = """
 import os, sys, time
@@ -227,7 +214,8 @@ def test_a_memory_hog_is_killed_without_affecting_other_tests(sandbox):
     assert results[1].status in (Status.MEMORY, Status.ERROR)
 
 
-def test_a_memory_hog_with_many_processes_is_identified_and_the_other_tests_run_again(contained):
+@CONTAINED
+def test_a_memory_hog_with_many_processes_is_identified_and_the_other_tests_run_again(sandbox):
     program = """
 import os, time
 if input() == "hog":
@@ -239,7 +227,7 @@ if input() == "hog":
 print("fine")
 """
     limits = Limits(wall_s=20, memory_bytes=200 << 20)
-    results = run(contained, program, ["stay", "hog", "stay", "stay"], limits=limits)
+    results = run(sandbox, program, ["stay", "hog", "stay", "stay"], limits=limits)
     assert [results[index].stdout for index in (0, 2, 3)] == ["fine\n"] * 3
     assert results[1].status is Status.MEMORY
 
@@ -247,11 +235,6 @@ print("fine")
 def test_tests_have_different_random_numbers(sandbox):
     results = run(sandbox, "import random; print(random.random())", [""] * 6)
     assert len({result.stdout for result in results}) == 6
-
-
-def test_the_cpu_time_of_a_test_is_limited(sandbox):
-    result = run(sandbox, "while True: pass", [""], limits=Limits(wall_s=30, cpu_s=1))[0]
-    assert result.status is Status.TIMEOUT and result.wall_s < 25
 
 
 def test_tests_can_use_threads_and_processes(sandbox):
@@ -273,7 +256,8 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 # --- isolation between tests ---
 
 
-def test_tests_cannot_reach_the_driver(contained):
+@CONTAINED
+def test_tests_cannot_reach_the_driver(sandbox):
     program = """
 import os, signal
 driver = os.getppid()
@@ -297,12 +281,13 @@ for fd in range(3, 64):
     except OSError:
         pass
 """
-    assert run(contained, program, [""])[0].stdout.split() == [
+    assert run(sandbox, program, [""])[0].stdout.split() == [
         word for name in ("memory", *["descriptor"] * 16, "environment", "write") for word in (name, "refused")
     ]
 
 
-def test_a_test_that_kills_everything_it_can_does_not_change_other_results(contained):
+@CONTAINED
+def test_a_test_that_kills_everything_it_can_does_not_change_other_results(sandbox):
     program = """
 import os, signal, time
 if input() == "kill":
@@ -317,7 +302,7 @@ else:
     time.sleep(0.5)
 print("alive")
 """
-    results = run(contained, program, ["stay", "kill", "stay", "kill", "kill", "stay"])
+    results = run(sandbox, program, ["stay", "kill", "stay", "kill", "kill", "stay"])
     assert [results[index].stdout for index in (0, 2, 5)] == ["alive\n"] * 3
     assert all(results[index].status in (Status.OK, Status.KILLED) for index in (1, 3, 4))
 
@@ -337,7 +322,8 @@ os._exit(1)
     assert [(r.status, r.exit_code) for r in run(sandbox, program, [""] * 3)] == [(Status.ERROR, 1)] * 3
 
 
-def test_tests_do_not_see_files_of_each_other(contained):
+@CONTAINED
+def test_tests_do_not_see_files_of_each_other(sandbox):
     program = """
 import os, time
 n = input()
@@ -357,17 +343,16 @@ for folder in folders:
 time.sleep(0.01)
 print(found)
 """
-    assert [result.stdout for result in run(contained, program, map(str, range(30)))] == ["[]\n"] * 30
+    assert [result.stdout for result in run(sandbox, program, map(str, range(30)))] == ["[]\n"] * 30
 
 
-def test_a_fork_bomb_ends_with_its_test(contained):
+@CONTAINED
+def test_a_fork_bomb_ends_with_its_test(sandbox):
     program = "import os, sys\nif input() == '1':\n    while True: os.fork()\nprint('fine')"
-    start = time.monotonic()
-    results = run(contained, program, list("0101"), limits=Limits(wall_s=1))
-    assert time.monotonic() - start < HANG_S
+    results = run(sandbox, program, list("0101"), limits=Limits(wall_s=1))
     assert [results[index].stdout for index in (0, 2)] == ["fine\n"] * 2
     assert all(not results[index].ok for index in (1, 3))
-    assert run(contained, "print(1)", [""])[0].stdout == "1\n"
+    assert run(sandbox, "print(1)", [""])[0].stdout == "1\n"
 
 
 # --- limits of each test ---
@@ -387,62 +372,69 @@ print(count)
 """
 
 
-def test_a_test_may_start_exactly_as_many_processes_as_a_run(contained):
-    if contained.report().level == "lsm" and os.getuid() != 0:
+@CONTAINED
+def test_a_test_may_start_exactly_as_many_processes_as_a_run(sandbox):
+    if sandbox.report().level == "lsm" and os.getuid() != 0:
         pytest.skip("the kernel counts all processes of the user, and the monitor acts later")
     limits = Limits(wall_s=30, processes=12)
-    if "a monitor" in contained.report().guarantees["process_limit"]:
+    if "a monitor" in sandbox.report().guarantees["process_limit"]:
         pytest.skip("runs share RLIMIT_NPROC; a run with too many processes is killed, see test_limits.py")
-    alone = contained.run(COUNT_PROCESSES, limits=limits).stdout
+    alone = sandbox.run(COUNT_PROCESSES, limits=limits).stdout
     assert 5 < int(alone) <= 12
-    assert [result.stdout for result in run(contained, COUNT_PROCESSES, [""] * 5, limits=limits)] == [alone] * 5
+    assert [result.stdout for result in run(sandbox, COUNT_PROCESSES, [""] * 5, limits=limits)] == [alone] * 5
 
 
-def test_a_test_cannot_use_the_processes_of_other_tests(contained):
-    program = COUNT_PROCESSES + "time.sleep(1)"
-    results = run(contained, program, [""] * 4, limits=Limits(wall_s=30, processes=12))
+@CONTAINED
+def test_a_test_cannot_use_the_processes_of_other_tests(sandbox):
+    program = COUNT_PROCESSES + "time.sleep(0.5)"
+    results = run(sandbox, program, [""] * 4, limits=Limits(wall_s=30, processes=12))
     assert all(not result.ok or int(result.stdout) <= 12 for result in results)
 
 
-def test_a_test_may_use_exactly_as_much_disk_space_as_a_run(contained):
+@CONTAINED
+def test_a_test_may_use_exactly_as_much_disk_space_as_a_run(sandbox):
     program = """
 import time
-for number in range(int(input())):
+size = int(input())
+for number in range(size):
     with open(f"file{number}", "wb") as file:
         file.write(bytes(1 << 20))
-time.sleep(1)
+if size > 8: time.sleep(600)  # until the monitor sees it
 print("written")
 """
-    limits = Limits(wall_s=30, disk_bytes=8 << 20)
-    results = run(contained, program, ["6", "6", "10", "6", "6", "10"], limits=limits)
-    assert [result.ok for result in results] == [True, True, False] * 2
+    limits = Limits(wall_s=60, disk_bytes=8 << 20)
+    results = run(sandbox, program, ["6", "6", "10", "6", "6", "10"], limits=limits)
+    over = Status.ERROR if sandbox.level == "ns" else Status.KILLED
+    assert [result.status for result in results] == [Status.OK, Status.OK, over] * 2
 
 
+@pytest.mark.slow
 def test_the_cpu_time_of_all_processes_of_a_test_counts(sandbox):
     program = "import os\nfor _ in range(2):\n    os.fork()\nwhile True: pass"
     result = run(sandbox, program, [""], limits=Limits(wall_s=100, cpu_s=1))[0]
-    assert result.status is Status.TIMEOUT and result.cpu_s < 10
+    assert result.status is Status.TIMEOUT and result.wall_s < 100
 
 
+@pytest.mark.slow
 def test_the_cpu_time_of_children_that_nobody_waits_for_counts(sandbox):
     program = """
 import os, signal, time
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 while True:
     if os.fork() == 0:
-        while time.process_time() < 0.5: pass
+        while time.process_time() < 0.3: pass
         os._exit(0)
-    time.sleep(0.5)
+    time.sleep(0.3)
 """
-    results = run(sandbox, program, ["", ""], limits=Limits(wall_s=100, cpu_s=2))
-    assert [result.status for result in results] == [Status.TIMEOUT] * 2
-    assert all(result.wall_s < 90 for result in results)
+    [result] = run(sandbox, program, [""], limits=Limits(wall_s=100, cpu_s=1))
+    assert result.status is Status.TIMEOUT and result.wall_s < 100
 
 
+@pytest.mark.slow
 def test_the_cpu_time_of_earlier_tests_does_not_count(sandbox):
-    program = "import time\nwhile time.process_time() < 0.6: pass\nprint('done')"
-    results = run(sandbox, program, [""] * 6, limits=Limits(wall_s=100, cpu_s=1.5))
-    assert [result.stdout for result in results] == ["done\n"] * 6
+    program = "import time\nwhile time.process_time() < 0.4: pass\nprint('done')"
+    results = run(sandbox, program, [""] * 5, limits=Limits(wall_s=100, cpu_s=0.7))  # one runner has two or more
+    assert [result.stdout for result in results] == ["done\n"] * 5
 
 
 # --- functions ---
@@ -475,25 +467,24 @@ def test_the_module_of_a_called_function_is_not_main(sandbox):
     assert call(sandbox, program, "f", [])[0].ok
 
 
-@pytest.mark.parametrize(
-    ("expression", "value"),
-    [
-        ("None", "null"),
-        ("True", "true"),
-        ("10 ** 30", str(10**30)),
-        ("0.1", "0.1"),
-        ("float('inf')", "Infinity"),
-        ("'é\\n'", '"\\u00e9\\n"'),
-        ("(1, (2, []))", "[1,[2,[]]]"),
-        ("{'b': 1, 'a': (2,)}", '{"a":[2],"b":1}'),
-        ("{2: 'x', 10: 'y'}", '{"10":"y","2":"x"}'),
-        ("__import__('collections').Counter('aab')", '{"a":2,"b":1}'),
-        ("__import__('enum').IntEnum('Colour', 'red').red", "1"),
-    ],
-)
-def test_plain_data_is_returned_as_canonical_json(sandbox, expression, value):
-    result = call(sandbox, f"def f(): return {expression}", "f", [])[0]
-    assert (result.status, result.value, result.stderr) == (Status.OK, value, "")
+PLAIN = {
+    "None": "null",
+    "True": "true",
+    "10 ** 30": str(10**30),
+    "0.1": "0.1",
+    "float('inf')": "Infinity",
+    "'é\\n'": '"\\u00e9\\n"',
+    "(1, (2, []))": "[1,[2,[]]]",
+    "{'b': 1, 'a': (2,)}": '{"a":[2],"b":1}',
+    "{2: 'x', 10: 'y'}": '{"10":"y","2":"x"}',
+    "__import__('collections').Counter('aab')": '{"a":2,"b":1}',
+    "__import__('enum').IntEnum('Colour', 'red').red": "1",
+}
+
+
+def test_plain_data_is_returned_as_canonical_json(sandbox):
+    results = call(sandbox, "def f(text): return eval(text)", "f", *([expression] for expression in PLAIN))
+    assert {expression: result.value for expression, result in zip(PLAIN, results, strict=True)} == PLAIN
 
 
 def test_a_value_may_be_as_long_as_the_case_says(sandbox):
@@ -521,14 +512,13 @@ def f():
     assert decoded == []
 
 
-@pytest.mark.parametrize(
-    "expression",
-    ["{1}", "object()", "b'x'", "1j", "{(1, 2): 3}", "{1: 'a', '1': 'b'}", "10 ** 5000", "[print]", "'x' * (17 << 20)"],
-)
-def test_other_values_are_errors_with_a_reason(sandbox, expression):
-    result = call(sandbox, f"def f(): return {expression}", "f", [])[0]
-    assert (result.status, result.value) == (Status.ERROR, None)
-    assert result.stderr.startswith("the return value of f ")
+def test_other_values_are_errors_with_a_reason(sandbox):
+    expressions = ["{1}", "object()", "b'x'", "1j", "{(1, 2): 3}", "{1: 'a', '1': 'b'}", "10 ** 5000", "[print]"]
+    expressions += ["'x' * (17 << 20)"]
+    results = call(sandbox, "def f(text): return eval(text)", "f", *([expression] for expression in expressions))
+    for expression, result in zip(expressions, results, strict=True):
+        assert (result.status, result.value) == (Status.ERROR, None), expression
+        assert result.stderr.startswith("the return value of f "), expression
 
 
 def test_values_nested_too_deep_are_an_error(sandbox):

@@ -12,6 +12,7 @@ import threading
 import time
 
 import pytest
+from waiting import until
 
 from gem.graders.code import CodeGrader
 from gem.graders.code_tests import read_tests
@@ -36,11 +37,7 @@ def without_a_named_level():
     patch.undo()
 
 
-@pytest.fixture
-def contained(sandbox):
-    if sandbox.report().level == "basic":
-        pytest.skip("level basic does not contain programs")
-    return sandbox
+CONTAINED = pytest.mark.parametrize("level", ["ns", "lsm"], indirect=True)
 
 
 def right(sandbox, program, tests, **options):
@@ -49,6 +46,12 @@ def right(sandbox, program, tests, **options):
 
 
 # --- the host's time and memory do not depend on what a program returns ---
+
+
+def cases(table, telling):
+    """The values of a table as cases of a test; those that are not telling run only with -m exhaustive."""
+    marks = pytest.mark.exhaustive
+    return [pytest.param(value, id=name, marks=() if name in telling else marks) for name, value in table.items()]
 
 
 class Host:
@@ -81,7 +84,6 @@ STDERR = {
 
 
 @pytest.mark.parametrize("text", STDERR.values(), ids=list(STDERR))
-@pytest.mark.parametrize("level", ["ns"], indirect=True)
 def test_the_host_spends_little_on_any_stderr(sandbox, text):
     sandbox.run("pass")
     with Host():
@@ -90,7 +92,6 @@ def test_the_host_spends_little_on_any_stderr(sandbox, text):
     assert result.status in (Status.KILLED, Status.ERROR, Status.MEMORY) and len(result.stderr) > 50_000
 
 
-@pytest.mark.parametrize("level", ["ns"], indirect=True)
 def test_the_tool_spends_little_on_any_stderr(level, monkeypatch):
     tool = PythonCodeTool(keep_error_last_line=True)
     tool.execute_action("<python>print(1)</python>")
@@ -122,8 +123,7 @@ VALUES = {
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize("value", VALUES.values(), ids=list(VALUES))
-@pytest.mark.parametrize("level", ["ns"], indirect=True)
+@pytest.mark.parametrize("value", cases(VALUES, ["very deep lists"]))
 def test_the_host_spends_little_on_any_value(sandbox, value):
     program = f"import functools, sys\nsys.set_int_max_str_digits(0)\ndef solve(n):\n    return {value}"
     sandbox.run_tests(program, [Case(arguments="[1]")], function="solve", limits=Limits(wall_s=3))  # starts runners
@@ -149,7 +149,6 @@ def solve(n):
 """
 
 
-@pytest.mark.parametrize("level", ["ns"], indirect=True)
 def test_the_host_spends_little_on_a_forged_report(sandbox):
     tests = {"inputs": [[1]], "outputs": [42], "fn_name": "solve"}
     right(sandbox, "def solve(n): return n", tests)
@@ -172,7 +171,6 @@ OUTPUTS = {
 
 
 @pytest.mark.parametrize("text", OUTPUTS.values(), ids=list(OUTPUTS))
-@pytest.mark.parametrize("level", ["ns"], indirect=True)
 def test_the_host_spends_little_on_any_output(sandbox, text):
     right(sandbox, "print(1)", {"inputs": [""], "outputs": ["1"]})
     for wanted in ("42", "1.5 " * 20_000, "0.333\n" * 20_000, "[1, 2]"):
@@ -180,22 +178,22 @@ def test_the_host_spends_little_on_any_output(sandbox, text):
             assert right(sandbox, f"print({text})", {"inputs": [""], "outputs": [wanted]}) == 0
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        list(range(200_000)),
-        "é😀\n\0" * 3000,
-        [[0.1 + n, str(n), None] for n in range(5000)],
-        {str(n): [n] * 3 for n in range(20_000)},
-        [10**200, -(10**200)],
-        [],
-        "",
-    ],
-    ids=["numbers", "emoji", "mixed", "dictionary", "long numbers", "empty list", "empty text"],
-)
-def test_a_right_value_of_any_size_passes(sandbox, value):
-    program = f"import json\ndef solve(text): return json.loads({json.dumps(json.dumps(value))})"
-    assert right(sandbox, program, {"inputs": [["x"]], "outputs": [value], "fn_name": "solve"}) == 1
+RIGHT = {
+    "numbers": list(range(200_000)),
+    "emoji": "é😀\n\0" * 3000,
+    "mixed": [[0.1 + n, str(n), None] for n in range(5000)],
+    "dictionary": {str(n): [n] * 3 for n in range(20_000)},
+    "long numbers": [10**200, -(10**200)],
+    "empty list": [],
+    "empty text": "",
+}
+
+
+def test_a_right_value_of_any_size_passes(sandbox):
+    for name, value in RIGHT.items():
+        program = f"import json\ndef solve(text): return json.loads({json.dumps(json.dumps(value))})"
+        tests = {"inputs": [["x"]], "outputs": [value], "fn_name": "solve"}
+        assert right(sandbox, program, tests) == 1, name
 
 
 @pytest.mark.parametrize(
@@ -294,11 +292,12 @@ def best_level():
     return python(f"{LEVEL}\nprint(json.dumps(level()))")
 
 
-@pytest.mark.parametrize("slack", [1, 6])
+@pytest.mark.parametrize("slack", [1, pytest.param(6, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("shortage", SHORTAGES)
 def test_a_shortage_neither_lowers_the_level_nor_is_remembered(shortage, slack):
     start, end = (text.replace("SLACK", str(slack)) for text in SHORTAGES[shortage])
-    during, after = python(f"{LEVEL}\n{start}\nduring = level()\n{end}\nprint(json.dumps([during, level()]))")
+    quick = "from gem.sandbox.zygote import probe\nprobe.PAUSES_S = (0.1, 0.2)\n"
+    during, after = python(f"{LEVEL}\n{quick}{start}\nduring = level()\n{end}\nprint(json.dumps([during, level()]))")
     assert during in (best_level(), "SandboxError")
     assert after == best_level()
 
@@ -348,64 +347,60 @@ def refuse(calls, error):
     assert libc.prctl(38, 1, None, 0, 0) == 0
     assert libc.prctl(22, 2, program, 0, 0) == 0
 """
-WAYS = {"a sandbox": "make_sandbox('zygote').run(PROGRAM).stdout", "the default": "get_sandbox().run(PROGRAM).stdout"}
-WAYS["tool"] = "str(PythonCodeTool().execute_action('<python>' + PROGRAM + '</python>')[2])"
-WAYS["notebook tool"] = "str(PythonCodeTool(stateful=True).execute_action('<python>' + PROGRAM + '</python>')[2])"
+WAYS = (
+    "make_sandbox('zygote').run(PROGRAM).stdout",
+    "get_sandbox().run(PROGRAM).stdout",
+    "str(PythonCodeTool().execute_action('<python>' + PROGRAM + '</python>')[2])",
+    "str(PythonCodeTool(stateful=True).execute_action('<python>' + PROGRAM + '</python>')[2])",
+)
 ASK = """
 import os
 from gem.tools.python_code_tool import PythonCodeTool
 os.environ["OPENAI_API_KEY"] = "CANARY"
 open(SECRET, "w").write("CANARY")
 PROGRAM = "import os\\nprint(os.environ.get('OPENAI_API_KEY'), os.path.exists(" + repr(SECRET) + "), 'ran')"
-def ask():
+def ask(way):
     try:
-        return WAY
+        return eval(way)
     except SandboxError as error:
         return f"SandboxError: {error}"
 """
 
 
-def asked(calls, error, way, secret, setup="", **variables):
-    numbers = NUMBERS[platform.machine()]
-    chosen = [(numbers["prctl"], 22) if call == "seccomp" else numbers[call] for call in calls]
-    program = f"{LEVEL}\nSECRET = {str(secret)!r}\n{FILTER}\n{ASK.replace('WAY', WAYS[way])}\n{setup}\n"
-    return python(f"{program}refuse({chosen}, {error})\nprint(json.dumps([ask(), ask()]))", **variables)
-
-
 UNCONTAINED = [(("unshare", "setns", "create"), 38), (("mount", "unshare", "restrict"), 1), (("unshare", "create"), 95)]
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("calls", "error"), UNCONTAINED, ids=lambda value: str(value))
-def test_nothing_runs_by_default_without_isolation(way, calls, error, tmp_path):
-    for answer in asked(calls, error, way, tmp_path / "id_rsa"):
+def test_nothing_runs_by_default_without_isolation(calls, error, tmp_path):
+    refused = [NUMBERS[platform.machine()][call] for call in calls]
+    program = f"{LEVEL}\nSECRET = {str(tmp_path / 'id_rsa')!r}\n{FILTER}\n{ASK}\nrefuse({refused}, {error})\n"
+    for answer in python(f"{program}print(json.dumps([ask(way) for way in {WAYS} * 2]))"):
         assert answer.startswith("SandboxError") and "CANARY" not in answer
         assert "GEM_SANDBOX_LEVEL=basic" in answer and "bubblewrap" in answer.lower()
 
 
-@pytest.mark.parametrize("level", ["", "auto", "lsm", "ns", "none", "BASIC", " basic", "0"])
-def test_only_the_exact_name_accepts_the_risk(level, tmp_path):
+def test_only_the_exact_name_accepts_the_risk():
     program = f"""{LEVEL}{FILTER}
 refuse({[NUMBERS[platform.machine()][call] for call in ("unshare", "setns", "create")]}, 1)
 from gem.errors import GemError
-try:
-    with get_sandbox() as sandbox:
-        answer = sandbox.run("print('ran')").stdout
-except GemError as error:
-    answer = type(error).__name__
-print(json.dumps(answer))
+def answer(level):
+    os.environ["GEM_SANDBOX_LEVEL"] = level
+    try:
+        with make_sandbox("zygote") as sandbox:
+            return sandbox.run("print('ran')").stdout
+    except GemError as error:
+        return type(error).__name__
+names = ["", "auto", "lsm", "ns", "none", "BASIC", " basic", "0"]
+print(json.dumps([{{name: answer(name) for name in names}}, answer("basic")]))
 """
-    assert python(program, GEM_SANDBOX_LEVEL=level) in ("SandboxError", "BadValue")
-    assert python(program, GEM_SANDBOX_LEVEL="basic") == "ran\n"
+    others, basic = python(program)
+    assert basic == "ran\n"
+    assert {name: got for name, got in others.items() if got not in ("SandboxError", "BadValue")} == {}
 
 
-@pytest.mark.parametrize(
-    "platform_name",
-    ["darwin", "win32"],
-)
-def test_other_systems_have_no_local_level_by_default(platform_name):
+def test_other_systems_have_no_local_level_by_default():
     program = f"""{LEVEL}
-sys.platform = {platform_name!r}
+sys.platform = "darwin"
 try:
     answer = get_sandbox().run("print('ran')").stdout
 except SandboxError as error:
@@ -461,9 +456,9 @@ CPU = {
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize("program", CPU.values(), ids=list(CPU))
-@pytest.mark.parametrize("cgroup", ["", "0"], ids=["cgroup", "no cgroup"])
-@pytest.mark.parametrize("level", ["ns", "lsm"])
+@pytest.mark.parametrize("program", cases(CPU, ["children one after the other"]))
+@pytest.mark.parametrize("cgroup", cases({"cgroup": "", "no cgroup": "0"}, ["no cgroup"]))
+@pytest.mark.parametrize("level", cases({"ns": "ns", "lsm": "lsm"}, ["lsm"]))
 def test_cpu_seconds_are_those_of_the_whole_run(level, cgroup, program):
     asking = f"""
 import json
@@ -502,14 +497,13 @@ HONEST = "def solve(n):\n    total = 0\n    for i in range(n):\n        total +=
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize("hog", HOGS.values(), ids=list(HOGS))
-@pytest.mark.parametrize("level", ["ns", "lsm"], indirect=True)
+@pytest.mark.parametrize("hog", cases(HOGS, ["sixty processes"]))
 def test_a_right_program_passes_beside_greedy_ones(level, sandbox, hog):
-    size = 4_000_000
+    size = 1_500_000
     tests = {"inputs": [[size]] * 3, "outputs": [sum(i * i % 7 for i in range(size))] * 3, "fn_name": "solve"}
-    start = time.process_time()
-    tests["outputs"] = [sum(i * i % 7 for i in range(size))] * 3
-    alone_s = time.process_time() - start
+    start = time.monotonic()
+    assert right(sandbox, HONEST, tests) == 1
+    alone_s = time.monotonic() - start
     stop = threading.Event()
 
     def attack():
@@ -530,8 +524,8 @@ def test_a_right_program_passes_beside_greedy_ones(level, sandbox, hog):
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize("level", ["ns", "lsm"], indirect=True)
-def test_a_greedy_session_leaves_other_sessions_their_share(level, sandbox):
+@pytest.mark.exhaustive
+def test_a_greedy_session_leaves_other_sessions_their_share(sandbox):
     with sandbox.session(limits=Limits(wall_s=8)) as greedy, sandbox.session(limits=Limits(wall_s=20)) as honest:
         thread = threading.Thread(target=greedy.run, args=(HOGS["sixty processes"],))
         thread.start()
@@ -561,7 +555,8 @@ KILLERS = {
     "limits": "resource.prlimit(pid, resource.RLIMIT_CPU, (0, 0))",
     "memory": "open(f'/proc/{pid}/mem', 'r+b').write(b'x'); open(f'/proc/{pid}/oom_score_adj', 'w').write('1000')",
 }
-MARK = "import ctypes, time\nctypes.CDLL(None).prctl(15, b'marked_process')\n"
+NAME = f"marked_{os.getpid()}"  # other test processes have other names
+MARK = f"import ctypes, time\nctypes.CDLL(None).prctl(15, b'{NAME}')\n"
 
 
 def marked():
@@ -569,21 +564,20 @@ def marked():
     found = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/comm") as file:
-            found |= {int(pid)} if file.read() == "marked_process\n" else set()
+            found |= {int(pid)} if file.read() == f"{NAME}\n" else set()
     return found
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers of system calls are those of x86_64")
-@pytest.mark.parametrize("level", ["ns", "lsm"], indirect=True)
+@CONTAINED
 def test_no_signal_reaches_runs_of_the_same_or_of_another_sandbox(level, sandbox):
     """The numbers of the processes are told to the killer, which would otherwise have to guess."""
     start = f"import os, time\npid = os.fork()\nif not pid:\n    {MARK.strip().replace(chr(10), '; ')}; time.sleep(600)"
     with make_sandbox("zygote", level=level) as other, other.session() as theirs, sandbox.session() as mine:
         for session in (theirs, mine):
             assert session.run(start).ok
-        assert cell(mine, "time.sleep(0.5)") == ""
-        victims = marked()
-        assert len(victims) == 2
+        while len(victims := marked()) < 2:
+            assert cell(mine, "time.sleep(0.02)") == cell(theirs, "time.sleep(0.02)") == ""
         for attack in KILLERS.values():
             body = f"for pid in {victims}:\n    try:\n        " + attack.replace("; ", "\n        ")
             imports = "import ctypes, fcntl, os, resource, socket\nlibc = ctypes.CDLL(None)"
@@ -628,31 +622,32 @@ POOLS = {
 }
 
 
-@pytest.mark.parametrize("kind", POOLS)
-def test_honest_helpers_survive_from_cell_to_cell(contained, kind):
-    start, use = POOLS[kind]
-    with contained.session() as session:
-        cell(session, start)
-        for pause_s in (0, 0.02, 0.3, 1.0, 0, 0.05, 0.06):
+def test_honest_helpers_survive_from_cell_to_cell(sandbox):
+    with contextlib.ExitStack() as stack:
+        sessions = {kind: stack.enter_context(sandbox.session()) for kind in POOLS}
+        for kind, session in sessions.items():
+            cell(session, POOLS[kind][0])
+        for pause_s in (0, 0.02, 0.3, 0, 0.05, 0.06):
             time.sleep(pause_s)
-            assert cell(session, use) == "15\n"
+            assert {kind: cell(session, POOLS[kind][1]) for kind, session in sessions.items()} == dict.fromkeys(
+                POOLS, "15\n"
+            )
 
 
-def test_a_process_continues_where_it_was_in_the_next_cell(contained):
-    count = "import os, time\nr, w = os.pipe()\nif not os.fork():\n    for n in range(200):\n        time.sleep(0.01)\n"
-    with contained.session() as session:
+def test_a_process_continues_where_it_was_in_the_next_cell(sandbox):
+    count = "import os, time\nr, w = os.pipe()\nif not os.fork():\n    for n in range(60):\n        time.sleep(0.01)\n"
+    with sandbox.session() as session:
         cell(session, f"{count}        os.write(w, b'x')\n    os._exit(0)")
-        time.sleep(1.5)
-        first = int(
-            cell(session, "os.set_blocking(r, False)\ntry: print(len(os.read(r, 1000)))\nexcept OSError: print(0)")
-        )
-        assert first < 60  # most of its 2 seconds passed between the cells
-        assert int(cell(session, "time.sleep(3)\nprint(len(os.read(r, 1000)))")) == 200 - first
+        time.sleep(1)
+        cell(session, "os.set_blocking(r, False)\ntry: first = len(os.read(r, 100))\nexcept OSError: first = 0")
+        read = "os.set_blocking(r, True)\nrest = 0\nwhile first + rest < 60: rest += len(os.read(r, 100))\nprint(first)"
+        assert int(cell(session, read)) < 60  # most of its time passed between the cells
 
 
 @pytest.mark.attack
-def test_each_cell_has_the_cpu_limit_for_itself(contained):
-    with contained.session(limits=Limits(wall_s=30, cpu_s=2)) as session:
+@pytest.mark.exhaustive
+def test_each_cell_has_the_cpu_limit_for_itself(sandbox):
+    with sandbox.session(limits=Limits(wall_s=30, cpu_s=2)) as session:
         cell(session, f"{BURN}\nx = 3")
         for _ in range(4):
             cell(session, "burn(1)")
@@ -665,17 +660,16 @@ def test_each_cell_has_the_cpu_limit_for_itself(contained):
         assert cell(session, "print(2)") == "2\n"
 
 
-def test_nothing_is_left_of_a_session_that_is_closed_while_its_processes_are_frozen(contained):
+@CONTAINED
+def test_nothing_is_left_of_a_session_that_is_closed_while_its_processes_are_frozen(sandbox):
     before = marked()
-    with contained.session() as session:
+    with sandbox.session() as session:
         body = f"os.setsid()\n{MARK}while True: time.sleep(0.01)".replace("\n", "\n        ")
-        cell(session, f"import os, time\nfor _ in range(5):\n    if not os.fork():\n        {body}\ntime.sleep(0.5)")
-        time.sleep(0.3)
-        assert len(marked() - before) == 5
-    end = time.monotonic() + 10
-    while marked() - before and time.monotonic() < end:
-        time.sleep(0.05)
-    assert marked() - before == set()
+        cell(session, f"import os, time\nfor _ in range(5):\n    if not os.fork():\n        {body}")
+        while len(marked() - before) < 5:
+            cell(session, "time.sleep(0.02)")
+        time.sleep(0.2)  # until they are frozen
+    until(lambda: not marked() - before)
 
 
 # --- honest programs ---
@@ -715,56 +709,50 @@ STARTERS = {
 }
 
 
-@pytest.mark.parametrize("name", STARTERS)
-def test_starter_code_works_without_imports(sandbox, name):
-    arguments, result, body, value = STARTERS[name]
-    asked = [1] * (arguments.count(": "))
-    method = f"class Solution:\n    def {name}(self, {arguments}) -> {result}:\n        return {body}\n"
-    function = f"def {name}({arguments}) -> {result}:\n    return {body}\n"
-    cached = f"@cache\ndef helper(n):\n    return n\n@lru_cache(None)\ndef other(n): return n\n{function}"
-    tests = {"inputs": [asked], "outputs": [value], "fn_name": name}
-    for program in (method, function, cached, f"from __future__ import annotations\n{method}", f"'Text.'\n{function}"):
-        assert right(sandbox, program, tests) == 1, program
+def test_starter_code_works_without_imports(sandbox):
+    for name, (arguments, result, body, value) in STARTERS.items():
+        asked = [1] * (arguments.count(": "))
+        method = f"class Solution:\n    def {name}(self, {arguments}) -> {result}:\n        return {body}\n"
+        function = f"def {name}({arguments}) -> {result}:\n    return {body}\n"
+        cached = f"@cache\ndef helper(n):\n    return n\n@lru_cache(None)\ndef other(n): return n\n{function}"
+        later, text = f"from __future__ import annotations\n{method}", f"'Text.'\n{function}"
+        tests = {"inputs": [asked], "outputs": [value], "fn_name": name}
+        for program in (method, function, cached, later, text):
+            assert right(sandbox, program, tests) == 1, program
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        "def gcd(a, b): return a + b\ndef solve(n): return gcd(20, 22)",
-        "count = 42\ndef solve(n): return count",
-        "import datetime\ndef solve(n): return datetime.datetime(2000, 1, 1).year - 1958",
-        "from datetime import datetime\ndef solve(n): return datetime(2000, 1, 1).year - 1958",
-        "import time\ndef solve(n): return 42 if time.time() > 1e9 else 0",
-        "def solve(n): return sum([20, 22]) if open and pow(2, 3, 5) == 3 and max(1, 2) == 2 and hash else 0",
-        "def solve(n): return len(list(zip([1], [2]))) + 41 if any([1]) and all([1]) and abs(-1) == 1 else 0",
-        "import sys\nsys.setrecursionlimit(9999)\ndef f(n): return n and 1 + f(n - 1)\n"
-        "def solve(n): return f(8000) - 7958",
-        "class Solution:\n    def solve(self, n): return 42",
-        "class Counter:\n    total = 42\ndef solve(n): return Counter.total",
-        "e = 40\npi = 2\ndef solve(n): return e + pi",
-        "from math import *\nfrom collections import *\ndef solve(n): return floor(42.5)",
-        "def solve(n):\n    import re as string\n    return 42 if string.match('a', 'a') else 0",
-        "if __name__ == '__main__':\n    print('main')\ndef solve(n): return 42",
-        "def solve(n): return 42 if type(n) is int and isinstance(n, int) and str(1) == '1' and int('1') == 1 else 0",
-        "def solve(n): return 42 if round(2.5) == 2 and range(3)[1] == 1 and sorted([2, 1]) == [1, 2] else 0",
-    ],
-)
-def test_the_prelude_changes_no_program_that_works_without_it(sandbox, program):
-    assert right(sandbox, program, {"inputs": [[1]], "outputs": [42], "fn_name": "solve"}) == 1
+WORKING = [
+    "def gcd(a, b): return a + b\ndef solve(n): return gcd(20, 22)",
+    "count = 42\ndef solve(n): return count",
+    "import datetime\ndef solve(n): return datetime.datetime(2000, 1, 1).year - 1958",
+    "from datetime import datetime\ndef solve(n): return datetime(2000, 1, 1).year - 1958",
+    "import time\ndef solve(n): return 42 if time.time() > 1e9 else 0",
+    "def solve(n): return sum([20, 22]) if open and pow(2, 3, 5) == 3 and max(1, 2) == 2 and hash else 0",
+    "def solve(n): return len(list(zip([1], [2]))) + 41 if any([1]) and all([1]) and abs(-1) == 1 else 0",
+    "import sys\nsys.setrecursionlimit(9999)\ndef f(n): return n and 1 + f(n - 1)\ndef solve(n): return f(8000) - 7958",
+    "class Solution:\n    def solve(self, n): return 42",
+    "class Counter:\n    total = 42\ndef solve(n): return Counter.total",
+    "e = 40\npi = 2\ndef solve(n): return e + pi",
+    "from math import *\nfrom collections import *\ndef solve(n): return floor(42.5)",
+    "def solve(n):\n    import re as string\n    return 42 if string.match('a', 'a') else 0",
+    "if __name__ == '__main__':\n    print('main')\ndef solve(n): return 42",
+    "def solve(n): return 42 if type(n) is int and isinstance(n, int) and str(1) == '1' and int('1') == 1 else 0",
+    "def solve(n): return 42 if round(2.5) == 2 and range(3)[1] == 1 and sorted([2, 1]) == [1, 2] else 0",
+]
+
+
+def test_the_prelude_changes_no_program_that_works_without_it(sandbox):
+    tests = {"inputs": [[1]], "outputs": [42], "fn_name": "solve"}
+    assert [program for program in WORKING if right(sandbox, program, tests) != 1] == []
 
 
 @pytest.mark.parametrize(
     ("name", "arguments", "value"),
     [
         ("gcd", [12, 18], 6),
-        ("sqrt", [16], 4),
         ("sorted", [[2, 1]], [1, 2]),
         ("reduce", [], 1),
-        ("floor", [2.5], 2),
-        ("accumulate", [[1, 2]], [1, 3]),
-        ("pow", [2, 3], 8),
         ("Counter", ["aa"], {"a": 2}),
-        ("len", [[1]], 1),
     ],
 )
 def test_a_function_of_the_prelude_is_not_an_answer(sandbox, name, arguments, value):
@@ -817,12 +805,13 @@ print(planted.value, len(seen), len(os.listdir(".")) > 3)
 """
 
 
-def test_tests_do_not_see_files_of_each_other(contained):
-    results = contained.run_tests(FILES, [Case(stdin=f"{n}\n") for n in range(12)])
+@CONTAINED
+def test_tests_do_not_see_files_of_each_other(sandbox):
+    results = sandbox.run_tests(FILES, [Case(stdin=f"{n}\n") for n in range(12)])
     assert [result.stdout for result in results] == [f"{n} 0 True\n" for n in range(12)]
 
 
-def test_a_test_does_not_see_memory_environment_or_modules_of_the_one_before(contained):
+def test_a_test_does_not_see_memory_environment_or_modules_of_the_one_before(sandbox):
     program = """
 import builtins, os, sys, math
 def solve(n):
@@ -833,4 +822,4 @@ def solve(n):
     return seen
 """
     tests = {"inputs": [[n] for n in range(8)], "outputs": [[0, "", 0, 0]] * 8, "fn_name": "solve"}
-    assert right(contained, program, tests) == 1
+    assert right(sandbox, program, tests) == 1

@@ -6,10 +6,11 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
+import threading
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from gem.errors import SandboxError
 from gem.sandbox import Case, Limits, Status, make_sandbox
@@ -17,26 +18,12 @@ from gem.sandbox.zygote import host, landlock, monitor, processes, protocol, rem
 from gem.sandbox.zygote import sandbox as sandbox_module
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
-CONTAINED = ("ns", "lsm")
+CONTAINED = pytest.mark.parametrize("level", ["ns", "lsm"], indirect=True)
 LIMITS = Limits(wall_s=60)
-
-
-@pytest.fixture
-def contained(sandbox):
-    if sandbox.level not in CONTAINED:
-        pytest.skip("level basic does not isolate")
-    return sandbox
 
 
 def servers(sandbox):
     return sandbox._pool.zygotes()
-
-
-def until(holds):
-    deadline = time.monotonic() + 60  # a bound against hanging, not a measurement
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def inner_of(zygote):
@@ -124,20 +111,6 @@ print(run_status(ended, Limits(), "Traceback\\nnumpy._core._exceptions._ArrayMem
     assert (ended.returncode, ended.stdout.split()) == (0, ["error"] * 4 + ["memory"]), ended.stderr
 
 
-def test_memory_of_all_processes_counts_together(sandbox):
-    limits = Limits(wall_s=60, memory_bytes=300 << 20)
-    result = sandbox.run(
-        "import os, time\n"
-        "for _ in range(4):\n"
-        "    if os.fork() == 0:\n"
-        "        x = bytearray(b'x') * (150 << 20)\n"
-        "        time.sleep(60)\n"
-        "time.sleep(60)",
-        limits=limits,
-    )
-    assert result.status is Status.MEMORY
-
-
 def test_memory_that_processes_share_counts_once(sandbox):
     program = """
 import os, signal, time
@@ -186,6 +159,7 @@ def test_a_run_is_checked_again_before_it_can_fill_its_memory(used):
     assert pause * monitor.FILLED_PER_S <= (1 - used) * limit
 
 
+@pytest.mark.slow
 def test_an_incomplete_line_is_kept_after_a_timeout(sandbox):
     result = sandbox.run("import time; print('partial', end=''); time.sleep(60)", limits=Limits(wall_s=1))
     assert (result.status, result.stdout) == (Status.TIMEOUT, "partial")
@@ -210,13 +184,7 @@ def test_a_program_can_replace_its_streams(sandbox, stream):
     assert (result.status, result.stdout) == (Status.OK, "1\n")
 
 
-def test_cpu_time_of_all_processes_counts_together(sandbox):
-    program = "import os\nos.fork(); os.fork()\nwhile True: pass"
-    result = sandbox.run(program, limits=Limits(wall_s=60, cpu_s=2))
-    assert result.status is Status.TIMEOUT
-    assert result.wall_s < 30
-
-
+@pytest.mark.slow
 def test_a_spinning_process_is_killed_even_if_it_ignores_signals(sandbox):
     program = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
     assert sandbox.run(program, limits=Limits(wall_s=60, cpu_s=1)).status is Status.TIMEOUT
@@ -247,6 +215,7 @@ def test_runs_have_different_random_numbers(sandbox):
     assert first[1] != second[1]
 
 
+@pytest.mark.slow
 def test_multiprocessing_can_start_interpreters(sandbox):
     program = (Path(__file__).parent / "benign" / "b67_spawned_processes.py").read_text()
     result = sandbox.run(program)
@@ -260,6 +229,7 @@ def test_a_file_named_like_the_program_is_kept(sandbox):
     assert "import multiprocessing" in sandbox.run(program).stdout
 
 
+@CONTAINED
 def test_multiprocessing_works(sandbox):
     result = sandbox.run(
         "import multiprocessing\n"
@@ -286,6 +256,7 @@ def test_no_environment_variables_are_inherited(sandbox, monkeypatch):
     assert "'PATH'" in result.stdout
 
 
+@CONTAINED
 def test_a_program_cannot_forge_its_result(sandbox):
     """The program writes the server's messages to every descriptor."""
     result = sandbox.run(
@@ -299,7 +270,8 @@ def test_a_program_cannot_forge_its_result(sandbox):
     assert (result.exit_code, result.stdout) == (5, "")
 
 
-def test_no_process_outlives_its_run(contained):
+@CONTAINED
+def test_no_process_outlives_its_run(sandbox):
     marker = f"{os.getpid()}.25"
     program = f"""
         import os, subprocess, time
@@ -311,7 +283,7 @@ def test_no_process_outlives_its_run(contained):
             os._exit(0)
         time.sleep(0.3)
     """
-    assert contained.run(textwrap.dedent(program)).ok
+    assert sandbox.run(textwrap.dedent(program)).ok
     assert marker not in command_lines()
 
 
@@ -325,7 +297,8 @@ def command_lines():
     return lines
 
 
-def test_host_files_cannot_be_read_or_changed(contained, tmp_path):
+@CONTAINED
+def test_host_files_cannot_be_read_or_changed(sandbox, tmp_path):
     (tmp_path / "secret").write_text("CANARY")
     os.chmod(tmp_path / "secret", 0o644)
     program = f"""
@@ -338,45 +311,17 @@ def test_host_files_cannot_be_read_or_changed(contained, tmp_path):
             except OSError: pass
     """
     before = (tmp_path / "secret").stat()
-    result = contained.run(textwrap.dedent(program))
+    result = sandbox.run(textwrap.dedent(program))
     after = (tmp_path / "secret").stat()
     assert (result.stdout, result.stderr) == ("", "")
     assert (after.st_mode, after.st_mtime_ns, after.st_size) == (before.st_mode, before.st_mtime_ns, before.st_size)
     assert os.listdir(tmp_path) == ["secret"]
 
 
-def test_a_program_that_creates_too_many_files_is_killed(contained):
+@CONTAINED
+def test_a_program_that_creates_too_many_files_is_killed(sandbox):
     program = "import os\nfor n in range(200_000):\n    open(f'f{n}', 'w').close()\nprint('all')"
-    assert "all" not in contained.run(program).stdout
-
-
-def test_the_disk_limit_covers_all_files(contained):
-    program = """
-        import time
-        for n in range(40):
-            with open(f"f{n}", "wb") as file: file.write(bytes(4 << 20))
-            time.sleep(0.02)
-        time.sleep(1)
-        print("all")
-    """
-    result = contained.run(textwrap.dedent(program), limits=Limits(wall_s=60, disk_bytes=16 << 20))
-    assert not result.ok
-    assert result.stdout == ""
-
-
-def test_the_number_of_processes_is_limited(contained):
-    program = """
-        import os, time
-        started = 0
-        try:
-            for _ in range(300):
-                if os.fork() == 0: time.sleep(60)
-                started += 1
-        except OSError: pass
-        print(started)
-    """
-    result = contained.run(textwrap.dedent(program), limits=Limits(wall_s=60, processes=8))
-    assert result.status is Status.KILLED or int(result.stdout) < 100
+    assert "all" not in sandbox.run(program).stdout
 
 
 @pytest.mark.skipif(landlock.version() == 0, reason="the kernel has no Landlock")
@@ -397,7 +342,8 @@ def test_a_folder_inside_a_readable_one_can_be_hidden(tmp_path):
     assert "PermissionError" in done.stderr
 
 
-def test_the_data_of_gem_cannot_be_read_even_in_site_packages(contained, tmp_path, monkeypatch):
+@CONTAINED
+def test_the_data_of_gem_cannot_be_read_even_in_site_packages(sandbox, tmp_path, monkeypatch):
     """It contains expected outputs. The libraries beside it are readable."""
     for name in ("gem", "library"):
         (tmp_path / name / "data").mkdir(parents=True)
@@ -407,7 +353,7 @@ def test_the_data_of_gem_cannot_be_read_even_in_site_packages(contained, tmp_pat
     monkeypatch.setattr(host, "_GEM", tmp_path / "gem")
     monkeypatch.setattr(host, "readable_folders", lambda: folders)
     read = "print(open({!r}).read())"
-    with make_sandbox("zygote", level=contained.level) as own:
+    with make_sandbox("zygote", level=sandbox.level) as own:
         hidden, shown = (own.run(read.format(str(tmp_path / name / "data" / "file"))) for name in ("gem", "library"))
     assert (hidden.stdout, hidden.status) == ("", Status.ERROR)
     assert shown.stdout == "CANARY of library\n"
@@ -419,14 +365,23 @@ def test_the_data_of_gem_cannot_be_read_even_in_site_packages(contained, tmp_pat
 @pytest.mark.parametrize("process_to_kill", [lambda zygote: zygote.pid, inner_of], ids=["guardian", "server"])
 def test_a_server_that_dies_during_a_run_raises_sandbox_error_and_is_replaced(sandbox, process_to_kill):
     assert sandbox.run("print(1)").ok
-    program = "import os, time\nprint('on', flush=True)\nif os.fork() == 0: time.sleep(600)\ntime.sleep(600)"
-    killer = subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -9 {process_to_kill(servers(sandbox)[0])}"])
+    program = "import os, time\nif os.fork() == 0: time.sleep(600)\ntime.sleep(600)"
+    zygote = servers(sandbox)[0]
+    idle = len(list(processes.tree([zygote.pid])))
+
+    def kill():
+        until(lambda: len(list(processes.tree([zygote.pid]))) == idle + 2)
+        os.kill(process_to_kill(zygote), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
     with pytest.raises(SandboxError, match="died"):
         sandbox.run(program)
-    killer.wait()
+    killer.join()
     assert sandbox.run("print(2)").stdout == "2\n"
 
 
+@CONTAINED
 def test_a_server_that_died_before_a_run_is_replaced(sandbox):
     assert sandbox.run("print(1)").ok
     for zygote in servers(sandbox):
@@ -434,7 +389,8 @@ def test_a_server_that_died_before_a_run_is_replaced(sandbox):
     assert sandbox.run("print(2)").stdout == "2\n"
 
 
-def test_close_leaves_no_process_descriptor_or_folder(sandbox, tmp_path, monkeypatch):
+@CONTAINED
+def test_close_leaves_no_process_descriptor_or_folder(sandbox, tmp_path, monkeypatch, quick_gc):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(host.tempfile, "tempdir", None)
     gc.collect()
@@ -449,6 +405,7 @@ def test_close_leaves_no_process_descriptor_or_folder(sandbox, tmp_path, monkeyp
         own.run("print(1)")
 
 
+@CONTAINED
 def test_a_forked_process_starts_its_own_servers(sandbox):
     sandbox.run("print(1)")
     mine = {zygote.pid for zygote in servers(sandbox)}
@@ -467,16 +424,13 @@ def test_a_forked_process_starts_its_own_servers(sandbox):
     assert {zygote.pid for zygote in servers(sandbox)} == mine
 
 
-def test_a_garbage_collected_sandbox_ends_its_servers(sandbox):
+def test_a_garbage_collected_sandbox_ends_its_servers(sandbox, quick_gc):
     own = make_sandbox("zygote", level=sandbox.level)
     own.run("print(1)")
     pids = [zygote.pid for zygote in servers(own)]
     del own
     gc.collect()
-    deadline = time.monotonic() + 30
-    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
 
 
 # ---- levels and servers
@@ -534,11 +488,12 @@ def test_remove_tree_removes_locked_folders_and_does_not_follow_links(tmp_path):
     assert os.listdir(outside) == ["kept"]
 
 
-def test_a_program_cannot_fill_the_kernels_queue_of_signals(contained):
+@CONTAINED
+def test_a_program_cannot_fill_the_kernels_queue_of_signals(sandbox):
     program = """
 import ctypes, os, signal
 signal.pthread_sigmask(signal.SIG_BLOCK, [40])
 libc = ctypes.CDLL(None)
 print(sum(libc.sigqueue(os.getpid(), 40, None) == 0 for _ in range(5000)) <= 1024)
 """
-    assert contained.run(program).stdout == "True\n"
+    assert sandbox.run(program).stdout == "True\n"
