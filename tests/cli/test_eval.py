@@ -197,7 +197,7 @@ class TestLocalModels:
         from gem.rl.trainer import Trainer
 
         out = str(tmp_path_factory.mktemp("runs"))
-        sizes = {"steps": 1, "batch": 16, "minibatch": 8, "imitation_steps": 60, "eval_episodes": 24}
+        sizes = {"steps": 1, "batch": 16, "minibatch": 8, "imitation_steps": 30, "eval_episodes": 24}
         sizes["env_kwargs"] = {"max_number": 2}  # one guess is right half of the time
         with Trainer.start(TrainConfig(env=GAME, out=out, name="short", **sizes)) as trainer:
             trainer.run()
@@ -225,7 +225,7 @@ class TestLocalModels:
             {"id": GAME, "name": "one token", "max_new_tokens": 1, **small},
             {"id": "qa:Facts", "episodes": 8},
         ]
-        sizes = {"steps": 1, "batch": 16, "minibatch": 8, "imitation_steps": 60, "env_kwargs": {"max_number": 2}}
+        sizes = {"steps": 1, "batch": 16, "minibatch": 8, "imitation_steps": 5, "env_kwargs": {"max_number": 2}}
         with Trainer.start(TrainConfig(env=GAME, out=str(tmp_path), name="sets", eval_env=sets, **sizes)) as trainer:
             trainer.run()
         assert main(["eval", "--checkpoint", str(tmp_path / "sets"), "--seeds", "run", "--out", "e"]) == 0

@@ -142,6 +142,7 @@ def test_rows_in_memory_are_used_as_they_are():
     assert list(load_rows({"train": ROWS, "test": ROWS[:1]}, "test")) == ROWS[:1]
 
 
+@pytest.mark.slow
 def test_a_dataset_of_the_datasets_library_is_accepted():
     datasets = pytest.importorskip("datasets")
     rows = load_rows(datasets.DatasetDict(train=datasets.Dataset.from_list(ROWS)), "train")
@@ -199,6 +200,7 @@ def test_one_of_several_configurations_must_be_chosen(tmp_path):
     assert len(load_rows(tmp_path / "hard", "test")) == 5
 
 
+@pytest.mark.slow
 def test_folders_written_by_save_to_disk_are_loaded(tmp_path):
     datasets = pytest.importorskip("datasets")
     rows = datasets.Dataset.from_list(ROWS)

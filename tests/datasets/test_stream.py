@@ -106,6 +106,7 @@ def test_files_and_local_copies_can_be_streamed(tmp_path, monkeypatch):
     assert questions(MathEnv("owner/name", "train", streaming=True, shuffle=False), 3) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_an_iterable_dataset_can_be_streamed(tmp_path):
     datasets = pytest.importorskip("datasets", reason="needs the extra [data]")
     rows = datasets.IterableDataset.from_generator(partial(iter, ROWS))
@@ -115,6 +116,7 @@ def test_an_iterable_dataset_can_be_streamed(tmp_path):
         load_rows(iter(ROWS))
 
 
+@pytest.mark.slow
 def test_the_datasets_library_streams_rows(tmp_path, monkeypatch):
     pytest.importorskip("datasets", reason="needs the extra [data]")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # the hub must not be asked for a folder

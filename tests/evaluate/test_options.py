@@ -14,6 +14,7 @@ from gem.evaluate.options import EvalOptions
 from gem.policies import Reply, Request
 from gem.trajectory import read_jsonl
 
+SERVER = Path(__file__).parent.parent / "tools" / "plain_mcp_server.py"
 GAME = "game:GuessTheNumber-v0-easy"
 
 
@@ -88,11 +89,11 @@ def test_unusable_options_are_refused(options, message):
 
 def test_the_tools_of_mcp_servers_are_offered_and_called(tmp_path):
     pytest.importorskip("mcp")
-    server = {"command": sys.executable, "args": ["-m", "gem.tools.mcp_server.time_mcp"]}
+    server = {"command": sys.executable, "args": [str(SERVER), "--tools", "echo"]}
     config = tmp_path / "mcp.json"
     config.write_text(json.dumps({"mcpServers": {"time": server}}))
-    arguments = '<arguments>{"date": "2024-02-03"}</arguments>'
-    call = f"<tool_call><tool_name>days_in_month</tool_name>{arguments}</tool_call>"
+    arguments = '<arguments>{"n": 29}</arguments>'
+    call = f"<tool_call><tool_name>echo</tool_name>{arguments}</tool_call>"
 
     class Caller(Spender):
         def act(self, requests):
@@ -100,7 +101,7 @@ def test_the_tools_of_mcp_servers_are_offered_and_called(tmp_path):
 
     report = evaluate(Caller(), GAME, limit=2, mcp=str(config), out=str(tmp_path / "run"))
     first = played(tmp_path / "run")[0]
-    assert "days_in_month" in str(first.turns[0].observation) and "29" in str(first.turns[1].observation)
+    assert "echo" in str(first.turns[0].observation) and "29" in str(first.turns[1].observation)
     assert report.settings["mcp"]["file"] == str(config) and report[GAME].failed == 0
     assert EvalOptions(mcp=str(config)).settings() == {"mcp": report.settings["mcp"]}
 
@@ -111,14 +112,14 @@ def test_an_endpoint_calls_the_tools_of_mcp_servers_natively(tmp_path, capsys):
     from gem.cli import main
     from gem.testing.fakes import Answer, FakeEndpoint
 
-    server = {"command": sys.executable, "args": ["-m", "gem.tools.mcp_server.time_mcp"]}
+    server = {"command": sys.executable, "args": [str(SERVER), "--tools", "echo"]}
     config = tmp_path / "mcp.json"
     config.write_text(json.dumps({"mcpServers": {"time": server}}))
-    function = {"name": "days_in_month", "arguments": json.dumps({"date": "2024-02-03"})}
+    function = {"name": "echo", "arguments": json.dumps({"n": 29})}
     call = {"id": "call-1", "type": "function", "function": function}
 
     def model(request):
-        """Ask for the days of February 2024, and answer with what the tool said, as a guess."""
+        """Call the tool, and answer with a guess once it has responded."""
         last = request.body["messages"][-1]
         if last["role"] != "tool":
             message = {"role": "assistant", "content": None, "tool_calls": [call]}
@@ -131,11 +132,11 @@ def test_an_endpoint_calls_the_tools_of_mcp_servers_natively(tmp_path, capsys):
         flags = ["--model", "m", "--base-url", endpoint.url, "--env", GAME, "--limit", "3", "--mcp", str(config)]
         assert main(["eval", *flags, "--out", str(tmp_path / "run")]) == 0
         offered = endpoint.requests[0].body["tools"]
-    assert "days_in_month" in [tool["function"]["name"] for tool in offered]
+    assert "echo" in [tool["function"]["name"] for tool in offered]
     episodes = played(tmp_path / "run")
     assert len(episodes) == 3
     for episode in episodes.values():
-        assert episode.turns[0].tool_calls[0]["name"] == "days_in_month"
+        assert episode.turns[0].tool_calls[0]["name"] == "echo"
         assert episode.turns[0].tool_calls[0]["fault"] is None and episode.turns[0].invalid is None
         assert episode.turns[1].action == "\\boxed{9}" and episode.turns[1].role == "tool"
     report = json.loads((tmp_path / "run" / "report.json").read_text())
@@ -149,10 +150,10 @@ def test_the_tools_of_wrappers_are_called_natively_on_request_beside_those_of_mc
     from gem.cli import main
     from gem.testing.fakes import Answer, FakeEndpoint
 
-    called = {"python": {"code": "print(4 + 5)"}, "days_in_month": {"date": "2024-02-03"}}
+    called = {"python": {"code": "print(4 + 5)"}, "echo": {"n": 29}}
     if with_mcp:
         pytest.importorskip("mcp")
-        server = {"command": sys.executable, "args": ["-m", "gem.tools.mcp_server.time_mcp"]}
+        server = {"command": sys.executable, "args": [str(SERVER), "--tools", "echo"]}
         (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"time": server}}))
     names = list(called)[: 1 + with_mcp]
 

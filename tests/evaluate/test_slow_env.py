@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import gem
+from gem.cli import main
 from gem.evaluate import EvalEnv, evaluate
 from gem.registry import ENV_REGISTRY, EnvSpec
 from gem.trajectory import read_jsonl
@@ -29,7 +30,7 @@ def test_crashes_of_a_slow_environment_are_played_again_and_each_sample_is_score
     monkeypatch.syspath_prepend(Path(__file__).parent)
     gem.register(EnvSpec(ID, "slow_env:Slow", runs=runs))
     try:
-        env = EvalEnv(id=ID, kwargs={"folder": str(tmp_path), "seconds": 1.0, "kill": kill})
+        env = EvalEnv(id=ID, kwargs={"folder": str(tmp_path), "seconds": 0.05, "kill": kill})
         report = evaluate("constant:x", env, limit=6, concurrency=6, backoff=0.0, out=str(tmp_path / "run"))
     finally:
         del ENV_REGISTRY[ID]
@@ -42,19 +43,23 @@ def test_crashes_of_a_slow_environment_are_played_again_and_each_sample_is_score
 
 
 @pytest.mark.parametrize("runs", ["inline", "thread", "process"])
-def test_ctrl_c_does_not_wait_for_a_step_and_leaves_a_run_that_can_be_resumed(runs, tmp_path):
-    script, flags = str(Path(__file__).with_name("slow_env.py")), ["--limit", "8", "--concurrency", "2"]
-    fast = [sys.executable, script, str(tmp_path), runs, "0"]
-    slow = [*fast[:-1], "3600"]
-    first = ["--policy", "constant:x", *flags, "--out", str(tmp_path / "run")]
-    subprocess.run([*fast, *first, "--retries", "0", "--allow-failures"], check=True, timeout=HANG_S)
-    records = tmp_path / "run" / "trajectories.jsonl"
-    records.write_bytes(b"".join(records.read_bytes().splitlines(keepends=True)[:2]))
-    (tmp_path / "steps").unlink()
-    stopped = interrupt([*slow, "--resume", str(tmp_path / "run")], (tmp_path / "steps").exists)
-    assert stopped.returncode == 130 and "Continue with: gem eval --resume" in stopped.stdout
-    assert len(records.read_bytes().splitlines()) == 2
-    subprocess.run([*fast, "--resume", str(tmp_path / "run")], check=True, timeout=HANG_S)
+def test_ctrl_c_does_not_wait_for_a_step_and_leaves_a_run_that_can_be_resumed(runs, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    monkeypatch.setenv("SLOW_ENV_S", "0")
+    gem.register(EnvSpec(ID, "slow_env:Slow", {"folder": str(tmp_path)}, runs=runs))
+    run, records = ["eval", "--env", ID, "--resume", str(tmp_path / "run")], tmp_path / "run" / "trajectories.jsonl"
+    try:
+        flags = ["--env", ID, "--limit", "8", "--concurrency", "2", "--retries", "0", "--allow-failures"]
+        assert main(["eval", "--policy", "constant:x", *flags, "--out", str(tmp_path / "run")]) == 0
+        records.write_bytes(b"".join(records.read_bytes().splitlines(keepends=True)[:2]))
+        (tmp_path / "steps").unlink()
+        script = [sys.executable, str(Path(__file__).with_name("slow_env.py")), str(tmp_path), runs, "3600"]
+        stopped = interrupt([*script, *run[3:]], (tmp_path / "steps").exists)
+        assert stopped.returncode == 130 and "Continue with: gem eval --resume" in stopped.stdout
+        assert len(records.read_bytes().splitlines()) == 2
+        assert main(run) == 0
+    finally:
+        del ENV_REGISTRY[ID]
     assert sorted(t.episode for t in read_jsonl(records)) == list(range(8))
 
 

@@ -211,6 +211,8 @@ def test_closing_fails_requests_in_flight_and_ends_the_thread():
     with FakeEndpoint([Answer(delay=3600)]) as fake:
         endpoint = client(fake)
         futures = [endpoint.submit(ASK) for _ in range(3)]
+        while len(fake.requests) < 3:
+            time.sleep(0.001)
         endpoint.close()
         for future in futures:
             with pytest.raises(EndpointError, match="was closed while"):

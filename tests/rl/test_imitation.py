@@ -14,6 +14,7 @@ import torch
 import gem
 from gem.errors import BadValue
 from gem.policies import oracle
+from gem.rl import imitation
 from gem.rl.build import build_policy
 from gem.rl.config import TrainConfig
 from gem.rl.imitation import STEP_TOKENS, imitate_random_play, readable_share
@@ -53,7 +54,8 @@ def test_the_budget_is_spent_to_within_one_step(policy):
     assert steps.steps == 3 and steps.tokens <= 3 * STEP_TOKENS
 
 
-def test_the_warm_up_ends_when_replies_are_readable_and_not_before(policy):
+def test_the_warm_up_ends_when_replies_are_readable_and_not_before(policy, monkeypatch):
+    monkeypatch.setattr(imitation, "CHECK_TOKENS", 4_000)
     asked: list[int] = []
     shares = iter([0.98, 0.97, 0.98, 0.99])
 
@@ -63,7 +65,7 @@ def test_the_warm_up_ends_when_replies_are_readable_and_not_before(policy):
 
     done = imitate_random_play(policy, play, tokens=10**9, readable=readable)
     assert asked == [1, 2, 3, 4] and done.readable == 0.99
-    assert 160_000 <= done.tokens < 165_000
+    assert 16_000 <= done.tokens < 16_000 + 2 * STEP_TOKENS
 
 
 def test_a_model_that_knows_nothing_is_unreadable_and_random_play_is_not_counted(policy):

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,11 +17,20 @@ import transformers
 from gem.rl.config import TrainConfig
 from gem.rl.config_file import config_to_toml
 from gem.rl.tiny import build_tokenizer, collect_corpus
+from gem.rl.trainer import Trainer
+from training_runs import run_of
 
-pytestmark = [pytest.mark.train, pytest.mark.slow]
+pytestmark = pytest.mark.train
 
 GAMES = ["game:GuessTheNumber-v0-easy", "game:GuessTheNumber-v0"]
-LIMIT = 900  # seconds for a few updates, also on a busy machine
+RUN = """
+import os, signal, sys
+from gem.rl.config import TrainConfig
+from gem.rl.config_file import read_config
+from gem.rl.trainer import Trainer
+trainer = Trainer.start(TrainConfig(**read_config(sys.argv[1]) | {"name": "killed"}))
+trainer.run(on_update=lambda row: row["update"] == 3 and os.kill(os.getpid(), signal.SIGKILL))
+"""
 
 
 def model_folder(folder: Path) -> str:
@@ -43,20 +51,6 @@ def model_folder(folder: Path) -> str:
     return str(folder)
 
 
-def gem(*arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "gem", "train", *arguments], stdout=subprocess.DEVNULL)
-
-
-def kill_after(process: subprocess.Popen[bytes], run: Path, updates: int) -> None:
-    """Kill a run with SIGKILL once it has written the metrics of some updates."""
-    metrics, deadline = run / "metrics.jsonl", time.monotonic() + LIMIT
-    while not metrics.exists() or metrics.read_text().count("\n") < updates:
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-
-
 def records(run: Path) -> dict[str, list[object]]:
     """Return all that a run has recorded, without durations."""
     found = {}
@@ -73,6 +67,7 @@ def records(run: Path) -> dict[str, list[object]]:
 def test_killed_twice_with_mixture_curriculum_lora_and_shared_critic(tmp_path: Path):
     config = TrainConfig(
         out=str(tmp_path),
+        name="whole",
         env=[f"{GAMES[0]}=2", GAMES[1]],
         curriculum="learnability",
         model=model_folder(tmp_path / "model"),
@@ -81,7 +76,7 @@ def test_killed_twice_with_mixture_curriculum_lora_and_shared_critic(tmp_path: P
         critic="shared",
         imitation_steps=5,
         max_new_tokens=12,
-        steps=9,
+        steps=6,
         batch=12,
         minibatch=6,
         slots=8,
@@ -91,13 +86,15 @@ def test_killed_twice_with_mixture_curriculum_lora_and_shared_critic(tmp_path: P
         learning_rate=1e-2,
     )
     (tmp_path / "run.toml").write_text(config_to_toml(config))
-    start = ("--config", str(tmp_path / "run.toml"), "--name")
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert gem(*start, "whole").wait(LIMIT) == 0
-    kill_after(gem(*start, "killed"), killed, 3)
-    kill_after(gem("--resume", str(killed)), killed, 6)
-    assert gem("--resume", str(killed)).wait(LIMIT) == 0
+    killed = tmp_path / "killed"
+    process = subprocess.run([sys.executable, "-c", RUN, str(tmp_path / "run.toml")], check=False)
+    assert process.returncode == -signal.SIGKILL and len(records(killed)["metrics"]) == 3
+    with Trainer.resume(str(killed)) as trainer:  # from update 2; it ends as if it were killed
+        assert [trainer.step()["update"] for _ in range(3)] == [3, 4, 5]
+    with Trainer.resume(str(killed)) as trainer:
+        trainer.run()
+    whole = run_of(config)
     ours, expected = records(killed), records(whole)
-    assert len(expected["metrics"]) == 9 and {"value_loss", "levels"} <= expected["metrics"][0].keys()
+    assert len(expected["metrics"]) == 6 and {"value_loss", "levels"} <= expected["metrics"][0].keys()
     for name, rows in expected.items():
         assert ours[name] == rows, name

@@ -17,7 +17,7 @@ from ..stub_datasets import write_stub_datasets
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "recipes").glob("*.toml"))
-QUICK = ("game-GuessTheNumber", "code-CodeContest", "math-Orz57K-tool")
+QUICK = ("game-GuessTheNumber", "code-CodeContest", "math-Orz57K-tool", "qa-HotpotQA-tool", "rg-letter_counting")
 TINY = {"steps": 2, "batch": 4, "minibatch": 4, "eval_episodes": 2, "imitation_steps": 0, "eval_every": 2}
 GAMMA = {"game": 0.9, "qa": 0.9, "rg": 1.0, "code": 1.0, "math": 1.0}
 
@@ -37,16 +37,19 @@ def test_there_is_one_recipe_per_environment_of_the_paper():
     }
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
-def test_a_recipe_is_a_valid_configuration_with_the_settings_of_the_paper(recipe: Path):
-    config = configuration(recipe)
-    check_names(config)
-    (env,) = config.envs
-    family = env.id.partition(":")[0]
-    assert (config.advantage, config.epochs, config.learning_rate, config.kl) == ("rebn", 2, 1e-6, 0.0)
-    assert env.gamma == GAMMA[family]
-    assert (env.max_new_tokens, env.max_context) == ((500, 5120) if family == "qa" else (4096, 12800))
-    assert config.model == ("Qwen/Qwen3-1.7B-Base" if family in ("game", "rg") else "Qwen/Qwen3-4B-Base")
+def test_every_recipe_is_a_valid_configuration_with_the_settings_of_the_paper():
+    found, expected = {}, {}
+    for recipe in RECIPES:
+        config = configuration(recipe)
+        check_names(config)
+        (env,) = config.envs
+        family = env.id.partition(":")[0]
+        limits = (500, 5120) if family == "qa" else (4096, 12800)
+        model = "Qwen/Qwen3-1.7B-Base" if family in ("game", "rg") else "Qwen/Qwen3-4B-Base"
+        expected[recipe.stem] = ("rebn", 2, 1e-6, 0.0, GAMMA[family], *limits, model)
+        settings = (config.advantage, config.epochs, config.learning_rate, config.kl)
+        found[recipe.stem] = (*settings, env.gamma, env.max_new_tokens, env.max_context, config.model)
+    assert found == expected
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +67,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.train
 @pytest.mark.parametrize(
     "recipe",
-    [pytest.param(r, marks=[] if r.stem in QUICK else [pytest.mark.slow]) for r in RECIPES],
+    [pytest.param(r, marks=() if r.stem in QUICK else pytest.mark.exhaustive) for r in RECIPES],
     ids=lambda path: path.stem,
 )
 def test_a_recipe_trains_a_tiny_model_on_stub_rows(recipe: Path, tiny_model: str, stub_data: Path, tmp_path: Path):

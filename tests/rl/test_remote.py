@@ -51,14 +51,15 @@ class LongAndShort(Env):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     torch.set_num_threads(1)
     gem.register(ENV, LongAndShort)
     tokenizer = build_tokenizer(["Say something about 1.", "Say more."] * 20, vocabulary=300)
     found = tmp_path_factory.mktemp("model")
     build_model(tokenizer, seed=0, hidden=32, context=256).save_pretrained(found)
     tokenizer.save_pretrained(found)
-    return str(found)
+    yield str(found)
+    del gem.ENV_REGISTRY[ENV]
 
 
 @pytest.fixture

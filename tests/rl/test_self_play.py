@@ -17,6 +17,7 @@ from gem.rl.advantages import EpisodeRewards, Estimator
 from gem.rl.config import TrainConfig
 from gem.rl.self_play import PastPolicies, SeatAverages, SelfPlayCollector
 from gem.rl.trainer import Trainer
+from training_runs import resumed_copy, run_of, timeless
 
 pytestmark = pytest.mark.train
 
@@ -26,13 +27,13 @@ TINY = {
     **NIM,
     "opponents": POOL,
     "past_every": 1,
-    "steps": 4,
+    "steps": 3,
     "batch": 12,
     "minibatch": 6,
     "imitation_steps": 8,
     "eval_episodes": 4,
-    "eval_every": 4,
-    "checkpoint_every": 2,
+    "eval_every": 3,
+    "checkpoint_every": 1,
 }
 
 
@@ -41,7 +42,6 @@ def collector(**settings) -> SelfPlayCollector:
     return SelfPlayCollector(config, config.envs[0], 0, PastPolicies(4))
 
 
-@pytest.mark.slow  # about 10 s of one core
 def test_a_short_run_learns_nim_from_both_seats(tmp_path):
     settings = {"steps": 12, "batch": 48, "minibatch": 24, "imitation_steps": 40, "learning_rate": 3e-3}
     config = TrainConfig(
@@ -58,20 +58,12 @@ def test_a_short_run_learns_nim_from_both_seats(tmp_path):
     assert sorted(trainer.past.policies) == [3, 6, 9, 12]
 
 
-def test_a_stopped_run_of_self_play_resumes_bit_identically(tmp_path):
-    def rows(trainer):
-        return [{k: v for k, v in row.items() if k != "time"} for row in trainer.folder.read_metrics()]
-
-    with Trainer.start(TrainConfig(**TINY, out=str(tmp_path), name="whole")) as whole:
-        whole.run()
-    asked = iter([*[False] * (TINY["imitation_steps"] + 2), True])
-    with Trainer.start(TrainConfig(**TINY, out=str(tmp_path), name="stopped")) as stopped:
-        stopped.run(should_stop=lambda: next(asked))
-        assert not stopped.done
-    with Trainer.resume(str(tmp_path / "stopped")) as resumed:
-        resumed.run()
-    assert rows(resumed) == rows(whole)
-    assert resumed.learner.averages.get_state() == whole.learner.averages.get_state()
+def test_a_run_of_self_play_resumes_bit_identically(tmp_path):
+    whole = run_of(TrainConfig(**TINY, out=str(tmp_path), name="whole"))
+    copy = resumed_copy(whole)
+    assert timeless(copy) == timeless(whole)
+    averages = [Trainer.resume(str(run)).learner.averages.get_state() for run in (copy, whole)]
+    assert averages[0] == averages[1]
 
 
 def test_versions_of_the_policy_are_kept_only_for_games_against_them(tmp_path):

@@ -8,8 +8,11 @@ import pytest
 
 pytest.importorskip("torch")
 
+import torch
+
 from gem.cli import main
 from gem.rl.config import TrainConfig
+from gem.rl.tiny import build_model, build_tokenizer
 from gem.rl.trainer import Trainer
 from gem.trajectory import read_jsonl
 
@@ -17,6 +20,8 @@ pytestmark = pytest.mark.train
 
 SERVER = Path(__file__).parent.parent / "tools" / "plain_mcp_server.py"
 FEW = {"steps": 2, "batch": 12, "minibatch": 6, "slots": 4, "eval_episodes": 4, "keep_trajectories": 12}
+FEW |= {"imitation_steps": 0, "max_new_tokens": 4}
+CALL = "<tool_call><tool_name>count</tool_name><arguments>{}</arguments></tool_call>"
 
 
 def with_servers(folder: Path, *arguments: str) -> str:
@@ -26,9 +31,25 @@ def with_servers(folder: Path, *arguments: str) -> str:
     return str(folder / "mcp.json")
 
 
-def trained(config: TrainConfig) -> tuple[list[dict], list[str]]:
-    """Train, check that what is trained on are the replies, and return the metrics and the texts that are only fed."""
+def tiny_model(folder: Path, call: str = "") -> str:
+    """Write a model without weights and its tokenizer, in which a call is one token."""
+    tokenizer = build_tokenizer([call or "Turn 1: too low."] * 20, vocabulary=400)
+    build_model(tokenizer, seed=0, hidden=32, context=2048).config.save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    return str(folder / "model")
+
+
+def trained(folder: Path, call: str, **options: object) -> tuple[list[dict], list[str]]:
+    """Train a model that often calls a tool and check that its replies are what is trained on.
+
+    Returns the metrics and the texts that are only fed.
+    """
+    config = TrainConfig(out=str(folder), name="run", model=tiny_model(folder, call), **FEW | options)
     with Trainer.start(config) as trainer:
+        (token,) = trainer.policy.tokenizer.encode(call)
+        bias = torch.zeros(len(trainer.policy.tokenizer))
+        bias[token] = bias[trainer.policy.tokenizer.eos_token_id] = 6.0
+        trainer.policy.model.lm_head.register_forward_hook(lambda module, args, out: out + bias)
         trainer.run()
     tokenizer, fed = trainer.policy.tokenizer, []
     for trajectory in read_jsonl(trainer.folder.path / "trajectories.jsonl"):
@@ -40,12 +61,10 @@ def trained(config: TrainConfig) -> tuple[list[dict], list[str]]:
     return trainer.folder.read_metrics(), fed
 
 
-@pytest.mark.slow
 def test_the_tools_of_mcp_servers_are_called_and_their_output_is_not_trained_on(tmp_path: Path):
     pytest.importorskip("mcp")
-    path = with_servers(tmp_path, "--log", str(tmp_path / "log"))
-    options = {"imitation_steps": 40, "env_kwargs": {"on_unreadable": "continue"}, "mcp": path}
-    rows, fed = trained(TrainConfig(out=str(tmp_path), name="mcp", **FEW | options))
+    options = {"env_kwargs": {"on_unreadable": "continue"}, "mcp": with_servers(tmp_path, "--log", f"{tmp_path}/log")}
+    rows, fed = trained(tmp_path, CALL, **options)
     assert [row["update"] for row in rows] == [1, 2] and all(row["tool_calls"] > 0 for row in rows)
     assert len((tmp_path / "log.calls").read_text().split()) > sum(12 * row["tool_calls"] for row in rows)
     assert fed and any("<tool_response>" in text for text in fed)
@@ -55,7 +74,7 @@ def test_evaluation_sets_have_the_tools_unless_they_say_otherwise(tmp_path: Path
     pytest.importorskip("mcp")
     path, easy = with_servers(tmp_path), "game:GuessTheNumber-v0-easy"
     sets = [{"id": easy, "name": "with"}, {"id": easy, "name": "without", "mcp": ""}]
-    config = TrainConfig(out=str(tmp_path), name="sets", mcp=path, eval_env=sets, **FEW | {"imitation_steps": 0})
+    config = TrainConfig(out=str(tmp_path), model=tiny_model(tmp_path), mcp=path, eval_env=sets, **FEW)
     with Trainer.start(config) as trainer:
         shown = [vec_env.reset(seed=1)[0][0] for vec_env in trainer.evaluator.envs]
     assert ["count" in text for text in shown] == [True, False]
@@ -77,15 +96,14 @@ def test_a_bad_mcp_configuration_is_one_line_before_the_first_step(tmp_path: Pat
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.slow
 def test_the_python_tool_is_trained_with_a_rendered_chat_and_its_rewards_are_parts(tmp_path: Path):
-    options = {"env": "math:Arithmetic", "wrappers": "python_tool,concat_chat", "imitation_steps": 100}
-    rows, fed = trained(TrainConfig(out=str(tmp_path), name="python", **FEW | options))
+    options = {"env": "math:Arithmetic", "wrappers": "python_tool,concat_chat"}
+    rows, fed = trained(tmp_path, "<python>print(len('ab'))</python>", **options)
     assert [row["update"] for row in rows] == [1, 2]
     for row in rows:
         parts = row["reward_parts"]
         assert 0 < parts["tool"] <= 0.05 * row["tool_calls"] + 1e-9 and set(parts) <= {"tool", "tool_success"}
-    for trajectory in read_jsonl(tmp_path / "python" / "trajectories.jsonl"):
+    for trajectory in read_jsonl(tmp_path / "run" / "trajectories.jsonl"):
         for turn in (turn for turn in trajectory.turns if turn.reward_parts):
             assert turn.tool_calls and turn.reward == pytest.approx(sum(turn.reward_parts.values()))
     assert fed and any("Code execution result" in text for text in fed)

@@ -2,11 +2,10 @@
 
 import json
 import os
+import resource
 import shutil
-import signal
-import subprocess
-import sys
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,67 +23,58 @@ from gem.rl.run_folder import RunFolder
 from gem.rl.tiny import build_model, build_tokenizer
 from gem.rl.trainer import Trainer
 from gem.trajectory import read_jsonl
+from training_runs import resumed_copy, run_of, stop_after, timeless
 
 pytestmark = pytest.mark.train
 
 SMALL = {
-    "steps": 6,
-    "batch": 16,
-    "minibatch": 8,
-    "imitation_steps": 20,
-    "eval_episodes": 16,
-    "eval_every": 3,
+    "steps": 4,
+    "batch": 8,
+    "minibatch": 4,
+    "imitation_steps": 4,
+    "eval_episodes": 4,
+    "eval_every": 2,
     "checkpoint_every": 2,
 }
 
 
-def timeless(path: Path) -> list[dict[str, object]]:
-    rows = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in row.items() if k != "time"} for row in rows]
-
-
-def stop_after(updates: int):
-    """Return a should_stop that requests a stop after that many updates."""
-    asked = iter([*[False] * updates, True])
-    return lambda: next(asked)
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
-    """Run a short training from start to end."""
-    trainer = Trainer.start(TrainConfig(out=str(tmp_path_factory.mktemp("runs")), name="whole", **SMALL))
-    trainer.run()
-    return trainer.folder.path
+    return run_of(TrainConfig(out=str(tmp_path_factory.mktemp("runs")), name="whole", **SMALL))
+
+
+@pytest.fixture
+def tiny_model(tmp_path: Path) -> str:
+    """A model without weights, with a context of 256 tokens; the seed of a run initializes it."""
+    tokenizer = build_tokenizer(["Turn 1: 7 is too low.", "Say something."] * 20, vocabulary=300)
+    build_model(tokenizer, seed=0, hidden=32, context=256).config.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    return str(tmp_path / "model")
 
 
 def test_a_run_writes_metrics_trajectories_and_a_loadable_checkpoint(finished: Path):
     rows = timeless(finished)
-    assert [row["update"] for row in rows] == [1, 2, 3, 4, 5, 6]
-    assert rows[-1]["episodes"] == 96
-    assert [row["update"] for row in rows if "eval" in row] == [3, 6]
+    assert [row["update"] for row in rows] == [1, 2, 3, 4]
+    assert rows[-1]["episodes"] == 32
+    assert [row["update"] for row in rows if "eval" in row] == [2, 4]
     assert rows[0]["kl_to_start"] >= 0.0 and all(0.0 <= row["sampler_gap"] < 1e-4 for row in rows)
-    assert len(list(read_jsonl(finished / "trajectories.jsonl"))) == 6 * TrainConfig().keep_trajectories
+    assert len(list(read_jsonl(finished / "trajectories.jsonl"))) == 4 * TrainConfig().keep_trajectories
     newest = run_folder.newest_checkpoint(finished / "checkpoints")
-    assert newest.name == "update-000006"
+    assert newest.name == "update-000004"
     again = Trainer.start(
         TrainConfig(out=str(finished.parent), name="again", model=str(newest), **SMALL | {"steps": 1})
     )
     assert again.policy.model.num_parameters() > 100_000
 
 
-def test_the_same_seed_writes_the_same_metrics(finished: Path, tmp_path: Path):
-    trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="twin", **SMALL))
-    trainer.run()
-    assert timeless(trainer.folder.path) == timeless(finished)
-
-
 def test_another_seed_writes_other_metrics(finished: Path, tmp_path: Path):
     trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="other", seed=1, **SMALL))
-    trainer.run()
-    assert timeless(trainer.folder.path) != timeless(finished)
+    trainer.run(should_stop=stop_after(SMALL["imitation_steps"] + 1))
+    (row,) = timeless(trainer.folder.path)
+    assert row != timeless(finished)[0]
 
 
-def test_a_stopped_run_resumes_bit_identically(finished: Path, tmp_path: Path):
+def test_a_run_of_the_same_seed_that_is_stopped_resumes_bit_identically(finished: Path, tmp_path: Path):
     trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="stopped", **SMALL))
     trainer.run(should_stop=stop_after(SMALL["imitation_steps"] + 3))
     assert not trainer.done
@@ -96,52 +86,23 @@ def test_a_stopped_run_resumes_bit_identically(finished: Path, tmp_path: Path):
     assert [t.turns[-1].sampled_ids for t in ours] == [t.turns[-1].sampled_ids for t in theirs]
 
 
-def test_a_run_killed_with_sigkill_resumes_to_the_same_metrics(finished: Path, tmp_path: Path):
-    flags = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items()]
-    command = [sys.executable, "-m", "gem", "train", "--out", str(tmp_path), "--name", "killed", *flags]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    metrics = tmp_path / "killed" / "metrics.jsonl"
-    deadline = time.monotonic() + 120
-    while not metrics.exists() or metrics.read_text().count("\n") < 3:  # past the checkpoint of update 2
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    Trainer.resume(str(tmp_path / "killed")).run()
-    assert timeless(tmp_path / "killed") == timeless(finished)
-
-
 def test_a_run_stopped_during_the_warm_up_restarts_with_the_same_result(finished: Path, tmp_path: Path):
     trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="early", **SMALL))
-    trainer.run(should_stop=stop_after(5))
+    trainer.run(should_stop=stop_after(2))
     assert not trainer.untrained and not list(trainer.folder.path.glob("checkpoints/*"))
     Trainer.resume(str(trainer.folder.path)).run()
     assert timeless(trainer.folder.path) == timeless(finished)
 
 
-TOOL = {"env": "tool:Lookup", "wrappers": "lookup_tool"}
-
-
-@pytest.mark.parametrize(
-    "more", [{"wrappers": "concat"}, {"wrappers": "concat_chat", "slots": 5}, {"slots": 40}, TOOL], ids=str
-)
-def test_a_run_with_wrappers_or_other_slots_resumes_bit_identically(more: dict[str, object], tmp_path: Path):
-    whole = Trainer.start(TrainConfig(out=str(tmp_path), name="whole", **SMALL, **more))
-    whole.run()
-    stopped = Trainer.start(TrainConfig(out=str(tmp_path), name="stopped", **SMALL, **more))
-    stopped.run(should_stop=stop_after(SMALL["imitation_steps"] + 3))
-    assert stopped.update == 3
-    Trainer.resume(str(stopped.folder.path)).run()
-    assert timeless(stopped.folder.path) == timeless(whole.folder.path)
-
-
 GIGPO = {"advantage": "gigpo", "group_size": 4, "slots": 6, "refill_groups": True, "loss": "gspo"}
 GIGPO |= {"aggregation": "sequence-mean", "truncated_is": 2.0, "kl_in": "reward"}
 GAE = {"advantage": "gae", "critic_warmup": 1, "loss": "cispo", "aggregation": "constant", "loss_constant": 10.0}
-
+GAE |= {"wrappers": "concat"}
 SHARED = {"advantage": "gae", "critic": "shared", "critic_weight": 0.3, "critic_warmup": 1, "batch_scale": "std"}
+SHARED |= {"wrappers": "concat_chat", "slots": 5}
 BRANCH = {"advantage": "branch", "branch_width": 2, "branch_turns": 2, "branch_train": True, "slots": 20, "gamma": 0.9}
 BRANCH |= {"aggregation": "sequence-mean", "truncated_is": 2.0, "kl_in": "reward"}
+TOOL = {"env": "tool:Lookup", "wrappers": "lookup_tool", "slots": 30}
 
 
 @pytest.mark.parametrize(
@@ -151,21 +112,17 @@ BRANCH |= {"aggregation": "sequence-mean", "truncated_is": 2.0, "kl_in": "reward
         (GAE, {"value_loss", "explained_variance"}),
         (SHARED, {"value_loss", "explained_variance"}),
         (BRANCH, {"branches", "branch_tokens"}),
+        (TOOL, {"tool_calls"}),
     ],
-    ids=["gigpo", "gae", "shared", "branch"],
+    ids=["gigpo", "gae, concat", "shared, concat_chat", "branch", "tool"],
 )
-def test_a_run_with_another_algorithm_resumes_bit_identically(algorithm, metrics, tmp_path: Path):
-    few = SMALL | {"steps": 2, "checkpoint_every": 1, "imitation_steps": 5}
-    whole = Trainer.start(TrainConfig(out=str(tmp_path), name="whole", **few, **algorithm))
-    whole.run()
-    stopped = Trainer.start(TrainConfig(out=str(tmp_path), name="stopped", **few, **algorithm))
-    stopped.run(should_stop=stop_after(5 + 1))
-    assert stopped.update == 1
-    Trainer.resume(str(stopped.folder.path)).run()
-    rows = timeless(whole.folder.path)
-    assert timeless(stopped.folder.path) == rows
+def test_a_run_with_another_algorithm_wrappers_or_slots_resumes_bit_identically(algorithm, metrics, tmp_path: Path):
+    few = SMALL | {"steps": 2, "checkpoint_every": 1}
+    whole = run_of(TrainConfig(out=str(tmp_path), name="whole", **few, **algorithm))
+    rows, copy = timeless(whole), resumed_copy(whole)
+    assert timeless(copy) == rows
     assert metrics <= rows[0].keys()
-    lines = (stopped.folder.path / "trajectories.jsonl").read_text().splitlines()
+    lines = (copy / "trajectories.jsonl").read_text().splitlines()
     assert {json.loads(line)["model"] for line in lines} == {None}, "not the checkpoint's folder"
 
 
@@ -175,38 +132,26 @@ def test_resuming_a_finished_run_changes_nothing(finished: Path):
     assert timeless(finished) == before
 
 
-def test_the_warm_up_teaches_the_format_and_no_strategy(tmp_path: Path):
-    trainer = Trainer.start(
-        TrainConfig(out=str(tmp_path), name="format", steps=1, batch=16, minibatch=16, eval_episodes=200)
-    )
+@pytest.mark.parametrize(
+    ("tokens", "invalid"), [(100_000, 0.1), pytest.param(None, 0.05, marks=pytest.mark.exhaustive)]
+)
+def test_the_warm_up_teaches_the_format_and_no_strategy(tokens: int | None, invalid: float, tmp_path: Path):
+    few = {"steps": 1, "batch": 16, "minibatch": 16, "eval_episodes": 200, "imitation_tokens": tokens}
+    trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="format", **few))
     trainer.run()
     sampled, greedy = trainer.untrained["sampled"], trainer.untrained["greedy"]
-    assert sampled["success"] <= 0.40 and greedy["success"] <= 0.40
-    assert sampled["invalid"] <= 0.05  # nearly every reply can be read
+    assert sampled["success"] <= 0.5 and greedy["success"] <= 0.5  # random play wins a third
+    assert sampled["invalid"] <= invalid
 
 
-def test_a_damaged_checkpoint_is_refused_with_advice(finished: Path, tmp_path: Path):
-    trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="damaged", **SMALL | {"steps": 2}))
-    trainer.run()
-    newest = run_folder.newest_checkpoint(trainer.folder.checkpoints)
-    weights = newest / "model.safetensors"
-    data = bytearray(weights.read_bytes())
-    data[-1] ^= 1
-    weights.write_bytes(data)
-    with pytest.raises(BadValue, match=r"model\.safetensors.*delete .*update-000000"):
-        Trainer.resume(str(trainer.folder.path))
-
-
-@pytest.mark.parametrize("file", ["optimizer.pt", "state.json", "manifest.json"])
-def test_every_file_of_a_checkpoint_is_verified(file: str, finished: Path, tmp_path: Path):
-    import shutil
-
-    copy = tmp_path / "copy"
-    shutil.copytree(finished, copy)
-    newest = run_folder.newest_checkpoint(copy / "checkpoints")
-    (newest / file).write_bytes((newest / file).read_bytes()[:-10])
-    with pytest.raises(BadValue, match="damaged"):
-        Trainer.resume(str(copy))
+@pytest.mark.parametrize("file", ["model.safetensors", "optimizer.pt", "state.json", "manifest.json"])
+def test_a_checkpoint_with_a_damaged_file_is_refused_with_advice(file: str, finished: Path, tmp_path: Path):
+    shutil.copytree(finished, tmp_path / "copy")
+    newest = run_folder.newest_checkpoint(tmp_path / "copy" / "checkpoints")
+    data = (newest / file).read_bytes()
+    (newest / file).write_bytes(data[:-1] + bytes([data[-1] ^ 1]) if file == "model.safetensors" else data[:-10])
+    with pytest.raises(BadValue, match=rf"{file}.*delete .*update-000002|{file}.* damaged"):
+        Trainer.resume(str(tmp_path / "copy"))
 
 
 def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path):
@@ -226,29 +171,26 @@ def test_a_failed_checkpoint_leaves_the_previous_one_intact(tmp_path: Path):
     assert [p.name for p in tmp_path.iterdir()] == ["update-000001"]
 
 
-def test_a_full_disk_gives_a_one_line_error_and_keeps_the_previous_checkpoint(tmp_path: Path):
-    # A file-size limit fails the writes of safetensors and torch in the middle, as a full disk does.
-    script = f"""
-import resource, signal
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-from gem.errors import InfraError
-from gem.rl.config import TrainConfig
-from gem.rl.trainer import Trainer
-trainer = Trainer.start(TrainConfig(out={str(tmp_path)!r}, name="full", **{SMALL | {"imitation_steps": 1}}))
-trainer.save()
-trainer.step()
-for limit in (100_000, 700_000):  # too small for the weights; too small for the optimizer
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Fail a write in the middle, as a full disk does, also those of safetensors and torch."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))  # Python ignores SIGXFSZ
     try:
-        trainer.save()
-    except InfraError as error:
-        print(error)
-"""
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    told = result.stdout.splitlines()
-    assert len(told) == 2 and all("cannot write a checkpoint" in line and "--resume" in line for line in told)
-    assert [p.name for p in (tmp_path / "full" / "checkpoints").iterdir()] == ["update-000000"]
-    run_folder.newest_checkpoint(tmp_path / "full" / "checkpoints")
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_gives_a_one_line_error_and_keeps_the_previous_checkpoint(tmp_path: Path):
+    trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="full", **SMALL))
+    trainer.save()
+    trainer.step()
+    for size in (100_000, 700_000):  # too small for the weights; too small for the optimizer
+        with pytest.raises(InfraError, match=r"cannot write a checkpoint.*--resume"), files_of_at_most(size):
+            trainer.save()
+    assert [p.name for p in trainer.folder.checkpoints.iterdir()] == ["update-000000"]
+    run_folder.newest_checkpoint(trainer.folder.checkpoints)
 
 
 def test_only_the_newest_checkpoints_are_kept(tmp_path: Path):
@@ -258,26 +200,10 @@ def test_only_the_newest_checkpoints_are_kept(tmp_path: Path):
 
 
 def test_a_full_disk_leaves_complete_metrics_lines(tmp_path: Path):
-    # A file-size limit fails a write in the middle, as a full disk does.
-    script = f"""
-import resource, signal, sys
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-from pathlib import Path
-from gem.errors import InfraError
-from gem.rl.config import TrainConfig
-from gem.rl.loading import load_pretrained
-from gem.rl.run_folder import RunFolder
-from gem.rl.tiny import build_model, build_tokenizer
-folder = RunFolder.create(TrainConfig(out={str(tmp_path)!r}, name="full"))
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-try:
-    for update in range(100):
-        folder.append_metrics({{"update": update, "padding": "x" * 50}})
-except InfraError as error:
-    print(error)
-"""
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "cannot write" in result.stdout
+    folder = RunFolder.create(TrainConfig(out=str(tmp_path), name="full"))
+    with pytest.raises(InfraError, match="cannot write"), files_of_at_most(1000):
+        for update in range(100):
+            folder.append_metrics({"update": update, "padding": "x" * 50})
     rows = (tmp_path / "full" / "metrics.jsonl").read_text()
     assert rows.endswith("\n")
     assert [json.loads(line)["update"] for line in rows.splitlines()] == list(range(rows.count("\n")))
@@ -292,7 +218,7 @@ def test_a_batch_of_failed_episodes_is_an_error(tmp_path: Path, monkeypatch):
         raise InfraError("the server is down")
 
     monkeypatch.setattr(GuessTheNumberEnv, "step", broken)
-    with pytest.raises(InfraError, match=r"all 16 episodes .*the server is down"):
+    with pytest.raises(InfraError, match=r"all 8 episodes .*the server is down"):
         trainer.step()
     assert trainer.update == 0 and timeless(trainer.folder.path) == []
 
@@ -353,22 +279,19 @@ def test_an_environment_without_state_is_refused_before_anything_is_written(tmp_
             super().reset(seed)
             return "go", {}
 
-    env_id = f"test:Unsaved-{tmp_path.name}"
-    gem.register(env_id, Unsaved)
+    gem.register("test:Unsaved", Unsaved)
     with pytest.raises(BadValue, match=r"cannot train on test:Unsaved.*get_state"):
-        Trainer.start(TrainConfig(env=env_id, out=str(tmp_path / "runs")))
+        Trainer.start(TrainConfig(env="test:Unsaved", out=str(tmp_path / "runs")))
+    del gem.ENV_REGISTRY["test:Unsaved"]
     assert not (tmp_path / "runs").exists()
 
 
 FEW = {"steps": 1, "batch": 2, "minibatch": 2, "eval_episodes": 2, "imitation_steps": 5}
 
 
-def test_episodes_past_the_context_limit_are_counted(tmp_path: Path):
-    tokenizer = build_tokenizer(["Turn 1: 7 is too low."] * 20, vocabulary=300)
-    build_model(tokenizer, seed=0, hidden=32, context=256).config.save_pretrained(tmp_path / "model")
-    tokenizer.save_pretrained(tmp_path / "model")
+def test_episodes_past_the_context_limit_are_counted(tiny_model: str, tmp_path: Path):
     # One turn fits the context, and no second one: a model that knows nothing says 60 tokens of nonsense.
-    chatty = {"model": str(tmp_path / "model"), "max_new_tokens": 60, "env_kwargs": {"on_unreadable": "continue"}}
+    chatty = {"model": tiny_model, "max_new_tokens": 60, "env_kwargs": {"on_unreadable": "continue"}}
     config = TrainConfig(out=str(tmp_path), name="long", **SMALL | FEW | chatty | {"imitation_steps": 0})
     trainer = Trainer.start(config)
     trainer.run()
@@ -399,13 +322,10 @@ class Repetitive(Env):
 
 
 @pytest.fixture
-def repetitive(tmp_path: Path):
+def repetitive(tiny_model: str, tmp_path: Path):
     gem.register("test:Repetitive", Repetitive)
-    tokenizer = build_tokenizer(["Say something."] * 20, vocabulary=300)
-    build_model(tokenizer, seed=0, hidden=32, context=256).config.save_pretrained(tmp_path / "model")
-    tokenizer.save_pretrained(tmp_path / "model")
-    own = {"env": "test:Repetitive", "model": str(tmp_path / "model"), "max_new_tokens": 6, "imitation_steps": 0}
-    yield SMALL | own | {"steps": 1, "out": str(tmp_path), "name": "run"}
+    own = {"env": "test:Repetitive", "model": tiny_model, "max_new_tokens": 6, "imitation_steps": 0}
+    yield SMALL | own | {"steps": 1, "batch": 16, "minibatch": 8, "out": str(tmp_path), "name": "run"}
     del gem.ENV_REGISTRY["test:Repetitive"]
 
 
@@ -445,8 +365,9 @@ def test_an_output_path_without_permission_is_refused(tmp_path: Path):
         RunFolder.create(TrainConfig(out=str(tmp_path), name="x"))
 
 
-def test_training_asks_each_row_that_is_not_held_back_once_per_epoch(tmp_path: Path):
-    config = TrainConfig(env="code:Mini", out=str(tmp_path), batch=8, minibatch=8, slots=8, eval_episodes=4)
+def test_training_asks_each_row_that_is_not_held_back_once_per_epoch(tiny_model: str, tmp_path: Path):
+    own = {"env": "code:Mini", "model": tiny_model, "max_new_tokens": 6, "batch": 8, "minibatch": 8, "slots": 8}
+    config = TrainConfig(out=str(tmp_path), eval_episodes=4, **own)
     with Trainer.start(config) as trainer:
         resets = [trainer.mixture.collectors[0].vec_env.reset()[1] for _ in range(7)]
         asked = [info["idx"] for infos in resets for info in infos]
@@ -455,14 +376,14 @@ def test_training_asks_each_row_that_is_not_held_back_once_per_epoch(tmp_path: P
 
 def test_a_finished_run_can_be_lengthened(finished: Path, tmp_path: Path):
     shutil.copytree(finished, tmp_path / "longer")
-    with pytest.raises(BadValue, match=r"steps .*6 updates .*got 6"):
-        Trainer.resume(str(tmp_path / "longer"), steps=6)
-    Trainer.resume(str(tmp_path / "longer"), steps=8).run()
+    with pytest.raises(BadValue, match=r"steps .*4 updates .*got 4"):
+        Trainer.resume(str(tmp_path / "longer"), steps=4)
+    Trainer.resume(str(tmp_path / "longer"), steps=6).run()
     rows = timeless(tmp_path / "longer")
-    assert rows[:6] == timeless(finished) and [row["update"] for row in rows[6:]] == [7, 8] and "eval" in rows[7]
-    assert rows[6]["learning_rate"] == TrainConfig().learning_rate * rate_factor(6, 8)
+    assert rows[:4] == timeless(finished) and [row["update"] for row in rows[4:]] == [5, 6] and "eval" in rows[5]
+    assert rows[4]["learning_rate"] == TrainConfig().learning_rate * rate_factor(4, 6)
     again = Trainer.resume(str(tmp_path / "longer"))
-    assert again.done and again.config.steps == 8
+    assert again.done and again.config.steps == 6
 
 
 def test_a_run_stops_when_two_evaluations_in_a_row_reach_the_targets(tmp_path: Path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,9 +61,11 @@ class TwoPictures(Env):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def env() -> None:
+def env() -> Iterator[None]:
     torch.set_num_threads(1)
     gem.register(ENV, TwoPictures)
+    yield
+    del gem.ENV_REGISTRY[ENV]
 
 
 @pytest.fixture(scope="module")
