@@ -28,6 +28,7 @@ async def deaf(started):
             continue
 
 
+@pytest.mark.slow
 def test_coroutines_that_ignore_cancellation_end_their_futures_with_an_error(monkeypatch, caplog):
     monkeypatch.setattr(event_loop, "CANCEL_TIMEOUT", 0.05)
     started = asyncio.Event()

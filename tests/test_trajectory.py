@@ -160,6 +160,7 @@ def test_solved_depends_on_the_stop_reason_and_not_on_the_reward():
 # JSONL
 
 
+@pytest.mark.slow
 @given(st.lists(TRAJECTORIES, max_size=3))
 def test_json_text_round_trips_without_loss(trajectories):
     written = [json.dumps(t.to_json()) for t in trajectories]

@@ -12,6 +12,7 @@ from gem.cli import main
 from gem.datasets import GEM_DATA
 
 
+@pytest.mark.slow
 def test_gem_check_prints_every_check_of_one_env(capsys):
     assert main(["check", "game:GuessTheNumber-v0-easy", "--episodes", "10"]) == 0
     assert "passed     seed-determinism" in capsys.readouterr().out
@@ -26,6 +27,7 @@ def test_gem_check_prints_one_line_per_env_for_several_with_the_share_of_distinc
     assert "\n2 environments, 0 with failed checks" in out and err == ""
 
 
+@pytest.mark.slow
 def test_gem_check_of_a_broken_class_exits_with_1(capsys, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "testing"))
     assert main(["check", "broken_envs:StepsAfterTheEnd", "--json", "--seeds", "1", "--episodes", "5"]) == 1
@@ -38,6 +40,7 @@ def test_a_command_line_error_exits_with_2(flags, usage_error):
     usage_error("check", *flags)
 
 
+@pytest.mark.slow
 def test_a_slow_environment_is_checked_with_fewer_episodes_and_reported_as_slow(capsys):
     assert main(["check", "game:GuessTheNumber-v0-easy", "--seconds", "0.00001", "--json"]) == 0
     (report,) = json.loads(capsys.readouterr().out)
@@ -50,6 +53,7 @@ def test_invalid_numbers_are_rejected(flag, usage_error):
     assert flag[0] in usage_error("check", "game:GuessTheNumber-v0-easy", *flag)
 
 
+@pytest.mark.slow
 def test_a_missing_dataset_is_unchecked(capsys, monkeypatch):
     monkeypatch.delenv(GEM_DATA, raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -65,6 +69,7 @@ def test_model_and_url_are_required_for_a_judge_and_for_nothing_else(arguments, 
     assert "--model and --base-url" in usage_error("check", *arguments)
 
 
+@pytest.mark.slow
 def test_the_report_fits_the_width_of_the_terminal(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)

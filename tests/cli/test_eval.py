@@ -356,6 +356,7 @@ class TestEndpoints:
         assert "first 8 samples" in error and "a base URL usually ends with /v1" in error
         assert error.count("\n") == 1 and list(tmp_path.iterdir()) == []
 
+    @pytest.mark.slow
     def test_over_two_percent_of_failures_exit_with_1_unless_they_are_allowed(self, capsys):
         from gem.testing.fakes import Answer
 

@@ -48,6 +48,7 @@ def test_json_has_null_for_numbers_that_json_lacks(capsys: pytest.CaptureFixture
     assert json.loads(capsys.readouterr().out) == {"range": [None, 1.0], "3": [None], "object": "<class 'object'>"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "argv",
     [

@@ -169,6 +169,7 @@ def test_the_dates_of_the_world_are_consistent():
     assert all("ship" not in song.sources or song.sources["ship"].year < song.year for song in world.drawn["song"])
 
 
+@pytest.mark.slow
 def test_questions_can_be_answered_with_search_and_not_without():
     import facts_reader
 

@@ -313,6 +313,7 @@ def test_a_restored_episode_continues_identically(env_id):
     assert env.reset() == other.reset()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env_id", COUNTED)
 def test_as_many_different_episodes_start_as_the_game_says(env_id):
     env = gem.make(env_id)

@@ -58,6 +58,7 @@ def test_95_percent_of_the_rows_are_distinct(env_id, level, count):
     assert len({(row["text"], row["image"].tobytes() if "image" in row else b"") for row in rows}) >= 0.95 * count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env_id", [*IDS, *(pytest.param(each, marks=pytest.mark.slow) for each in PICTURED)])
 def test_each_level_adds_methods_and_half_of_its_rows_use_them(env_id):
     seen: set[str] = set()
@@ -167,6 +168,7 @@ def test_a_template_draws_many_questions_with_readable_answers(family, least, te
         assert not grade_math(wrong, questions[0].answer).correct
 
 
+@pytest.mark.slow
 def test_answers_to_equations_solve_them():
     """Check the answers with sympy, which the templates do not use."""
     sympy = pytest.importorskip("sympy", reason="needs the extra [math]")
@@ -208,6 +210,7 @@ def numbers_in(text: str) -> list[int]:
     return [int(number) for number in re.findall(r"-?\d+", text)]
 
 
+@pytest.mark.slow
 def test_number_theory_answers_agree_with_counting():
     from gem.envs.math_families import number_theory as theory
 

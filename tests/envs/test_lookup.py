@@ -8,6 +8,7 @@ from gem.errors import BadValue
 from gem.testing import check_env
 
 
+@pytest.mark.slow
 def test_the_environment_keeps_its_contract():
     assert check_env("tool:Lookup", seeds=2, episodes=10).ok
 

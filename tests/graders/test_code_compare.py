@@ -104,6 +104,7 @@ def test_very_long_numbers_have_to_be_equal():
     assert same_output(f"0.{digits}", f"0.{digits}") and not same_output(f"0.{digits}2", f"0.{digits}")
 
 
+@pytest.mark.slow
 @given(PLAIN)
 def test_a_value_matches_itself(value):
     assert same_value(json.dumps(value), value)

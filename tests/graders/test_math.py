@@ -31,6 +31,7 @@ def test_the_corpus_is_large_and_balanced():
     assert all(counts[name, True] == counts[name, False] >= 10 for name in CLASSES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "step", [41, pytest.param(3, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.exhaustive)]
 )
@@ -336,6 +337,8 @@ def test_degenerate_answers_exceed_the_caps(answer):
     assert quick_grade(answer, r"\sqrt{7}+1") is not None
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised in a destructor
 def test_a_gold_answer_that_exceeds_the_limit_on_cpu_time_raises():
     condition = SameFormula("x+1", r"\sum_{k=1}^{800} \frac{1}{k^{k}}")
     with pytest.raises(GraderError, match=r"needs over 0\.2 s of CPU"):
@@ -343,6 +346,7 @@ def test_a_gold_answer_that_exceeds_the_limit_on_cpu_time_raises():
     assert first_true_within([SameFormula(condition.gold, "x+1")], 0.2) is None
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # raised in a destructor
 @pytest.mark.slow
 def test_a_slow_comparison_does_not_hide_an_equal_second_gold_answer():
     slow = SameFormula(r"\sum_{k=1}^{800} \frac{1}{k^{k}}", "x+1")

@@ -42,6 +42,7 @@ def test_a_seeded_sample_of_each_kind_is_graded_as_labeled():
     assert [row for row in drawn if grade_math(row[1], row[2]).correct is not row[3]] == []
 
 
+@pytest.mark.slow
 def test_where_math_verify_disagrees_the_label_decides_for_this_grader():
     logging.disable(logging.ERROR)  # math-verify logs every answer that it cannot parse
     drawn = [row for row, _ in zip(labeled(SEED + 1, list(KINDS)), range(len(KINDS)), strict=False)]
@@ -51,6 +52,7 @@ def test_where_math_verify_disagrees_the_label_decides_for_this_grader():
     assert sum(ours is theirs for _, ours, theirs in verdicts) > len(verdicts) / 2  # the comparison means something
 
 
+@pytest.mark.slow
 def test_arithmetic_agrees_with_fractions_to_the_last_digit():
     rng, compared = random.Random(SEED), 0
     while compared < 20:

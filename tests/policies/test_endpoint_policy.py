@@ -32,6 +32,7 @@ def offline() -> Endpoint:
     return Endpoint("http://127.0.0.1/v1", "m")
 
 
+@pytest.mark.slow
 def test_a_batch_is_sent_concurrently_and_answered_in_order():
     together = threading.Barrier(3)
 

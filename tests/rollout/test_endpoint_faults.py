@@ -54,6 +54,7 @@ class TalkEnv(Env):
         return Step(f"{action}? {self.state} left", float(self.state == 0), terminated=self.state == 0, info=info)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("retries", [0, 5])
 @pytest.mark.parametrize("vector", [SyncVectorEnv, ThreadVectorEnv])
 def test_every_episode_finishes_or_fails_with_its_cause_and_sequences_are_exact(vector, retries):

@@ -185,6 +185,7 @@ def test_the_state_of_an_episode_with_another_player_is_refused():
             other.step(other.sample_random_action())
 
 
+@pytest.mark.slow
 def test_checks_pass_for_a_seat_against_a_policy():
     report = check_env(partial(seat, RandomPolicy(), "board:Nim-v0"), seeds=3, episodes=10)
     assert report.failed == []
@@ -241,6 +242,7 @@ def test_branches_continue_with_the_conversation_of_the_opponent():
     vec.close()
 
 
+@pytest.mark.slow
 def test_threads_do_not_wait_for_each_other_at_an_endpoint_and_a_failed_request_fails_its_slot_alone():
     pytest.importorskip("aiohttp")
     from gem.policies import Endpoint, EndpointPolicy

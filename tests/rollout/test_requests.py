@@ -181,6 +181,7 @@ def test_a_state_can_be_saved_while_requests_are_in_flight():
             assert sorted((e.slot, e.episode) for e in batch if e.slot == 0)[0] == (0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["sync", "process"])
 def test_episodes_do_not_depend_on_the_order_of_replies(backend):
     def play(policy: Any) -> list[list[Any]]:

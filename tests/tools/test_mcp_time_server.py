@@ -104,6 +104,7 @@ def test_an_http_session_unknown_to_the_server_is_reopened():
             assert ask(tool, "days_in_month", date="2024-02-11").ok
 
 
+@pytest.mark.slow
 def test_the_server_ends_silently_with_its_client():
     done = subprocess.run(SERVER, input=b"", capture_output=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

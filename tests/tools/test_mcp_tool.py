@@ -328,6 +328,7 @@ def test_close_ends_an_unresponsive_server(own, monkeypatch):
     assert not is_alive(own.started()[0])
 
 
+@pytest.mark.slow
 def test_a_garbage_collected_tool_leaves_no_server(tmp_path):
     tool = MCPTool([*COMMAND, "--log", str(tmp_path / "log")])
     pid = int((tmp_path / "log").read_text())
@@ -554,6 +555,7 @@ def test_a_late_call_times_out_and_keeps_the_session(own):
     assert text(tool, "count") == "2"
 
 
+@pytest.mark.slow
 def test_a_hanging_server_is_replaced_and_the_agent_is_informed(own, monkeypatch):
     monkeypatch.setattr("gem.tools.mcp_session.PROBE_TIMEOUT_S", 0.2)
     tool = own(execution_timeout=0.3)
@@ -592,6 +594,7 @@ def test_a_server_crash_is_an_observation_and_the_server_is_restarted(own):
     assert text(tool, "count") == "1"
 
 
+@pytest.mark.slow
 def test_killing_a_server_fails_only_the_calls_in_flight(own):
     tools = [own(), own()]
     failed, answered = [], []
@@ -638,6 +641,7 @@ def test_a_failed_start_is_retried_and_reported_with_stderr(tmp_path):
     assert len(log.read_text().split()) == 3
 
 
+@pytest.mark.slow
 def test_connecting_to_a_silent_process_times_out(monkeypatch):
     monkeypatch.setattr("gem.tools.mcp_stdio.EXIT_TIMEOUT_S", 0.1)
     with pytest.raises(ToolError, match=r"no response within 0\.5 s"):

@@ -92,6 +92,7 @@ def test_killing_a_server_is_seen_in_one_episode(vec, tmp_path):
     assert (stats.failed, stats.episodes) == (0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vec", [{}, {"shared": True}], indirect=True)
 def test_calls_in_flight_return_the_cause_and_the_server_is_restarted(vec, tmp_path):
     play(vec, 1)

@@ -80,6 +80,7 @@ def test_several_tools_work_together(gsm8k):
     env.close()
 
 
+@pytest.mark.slow
 def test_vector_environments_share_only_the_sandbox(gsm8k):
     from functools import partial
 

@@ -53,6 +53,7 @@ def test_two_hop_questions_need_two_searches():
     assert uses[True] == {2} and 1 in uses[False]
 
 
+@pytest.mark.slow
 def test_a_server_gives_the_same_observations_as_an_index_in_the_process(tmp_path):
     for module in ("aiohttp", "starlette", "uvicorn", "prometheus_client"):
         pytest.importorskip(module, reason="needs the extra [search]")

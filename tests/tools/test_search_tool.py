@@ -359,6 +359,7 @@ def test_a_cancelled_search_does_not_affect_others(server_of):
         tool.close()
 
 
+@pytest.mark.slow
 def test_vector_environments_search_concurrently(server_of):
     from gem.testing.fakes import Answer
     from gem.tools.tool_env_wrapper import ToolEnvWrapper

@@ -67,6 +67,7 @@ def is_failed(step: Any, slot: int = 0) -> bool:
 # Execution modes
 
 
+@pytest.mark.slow
 def test_all_inline_slots_use_the_inline_engine():
     with AsyncVectorEnv([Walker] * 4, runs=["inline"] * 4) as env:
         assert type(env.engine) is InlineEngine
@@ -81,6 +82,7 @@ def test_slots_run_on_threads_by_default():
         assert set(gem_threads()) == {"gem-slots"}
 
 
+@pytest.mark.slow
 def test_with_a_time_limit_inline_slots_run_on_threads():
     with AsyncVectorEnv(
         [lambda: Faulty({(0, 1): "hang"}, hang=1.0), Walker], runs=["inline"] * 2, timeout=LIMIT
@@ -126,6 +128,7 @@ def test_inline_slots_do_not_wait_for_slots_in_processes_or_threads(tmp_path):
             assert env.recv().ids_B == [slot]
 
 
+@pytest.mark.slow
 def test_outcomes_of_one_engine_are_kept_when_another_engine_raises(monkeypatch):
     monkeypatch.setattr(thread, "MAX_ABANDONED", 0)
     hung = threading.Event()
@@ -262,6 +265,7 @@ def test_a_coroutine_may_return_any_five_values():
         assert env.step(["a"]).observations_B == ["episode 1 of seed 0"]
 
 
+@pytest.mark.slow
 def test_a_coroutine_that_times_out_is_cancelled_and_uses_no_thread(monkeypatch):
     monkeypatch.setattr(thread, "MAX_ABANDONED", 2)
     AsyncFaulty.cancelled = 0
@@ -490,6 +494,7 @@ thread.CLOSE_TIMEOUT = 0.2
 """
 
 
+@pytest.mark.slow
 def test_program_exit_leaves_no_worker():
     program = PROGRAM.format(folder=str(Path(__file__).parent))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)

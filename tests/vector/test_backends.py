@@ -124,6 +124,7 @@ def vectors(fixture_ids: None) -> Iterator[Any]:
         env.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["sync", *WORKERS, RAY])
 def test_episodes_do_not_depend_on_backend_or_order(vectors, backend):
     for mode in MODES:

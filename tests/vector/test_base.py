@@ -48,6 +48,7 @@ def played(mode: str, steps: int = 4) -> list[tuple[list[str], list[float], list
 # The three sequences below were recorded from the SyncVectorEnv of Gymnasium 1.x with an equivalent environment.
 
 
+@pytest.mark.slow
 def test_same_step_matches_gymnasium():
     assert played("same_step") == [
         (["episode 2", "turn 1 of 1"], [1.0, 1.0], [True, False]),

@@ -28,6 +28,7 @@ def rows_asked(rounds: int, **kwargs: Any) -> list[int]:
         return [info["idx"] for _ in range(rounds) for info in vec.reset()[1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["sync", "process"])
 def test_the_slots_together_ask_each_row_once_per_epoch(backend):
     asked = rows_asked(6, backend=backend)
@@ -111,6 +112,7 @@ def asked_in_order(vec: VectorEnv, count: int, play: Callable[[VectorEnv], Seque
 UNEQUAL = [step_two_slots, send_to_three_and_receive_two, reset_two_slots, send_resets]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["sync", "thread", "process"])
 @pytest.mark.parametrize("play", UNEQUAL, ids=lambda play: play.__name__)
 def test_slots_that_progress_unequally_ask_each_row_once_per_epoch(backend, play):
@@ -211,6 +213,7 @@ def test_unequal_slots_ask_the_same_row_in_consecutive_resets_of_a_group():
     assert sorted(asked[::4]) == list(range(23))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["sync", "process"])
 def test_a_restored_vector_of_unequal_slots_asks_the_same_rows(backend):
     with make_rows(backend=backend) as vec, make_rows(backend=backend) as other:

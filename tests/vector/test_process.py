@@ -65,6 +65,7 @@ def failures(step: Any) -> list[str | None]:
 # Shards
 
 
+@pytest.mark.slow
 def test_slots_are_divided_into_contiguous_shards():
     with vector(5, num_workers=2, env=Echo) as vec:
         vec.reset()
@@ -111,6 +112,7 @@ def test_megabytes_are_sent_in_both_directions_at_once():
             assert received == {0: b"x" * 5_000_000, 1: action, 2: b"x" * 5_000_000, 3: action}
 
 
+@pytest.mark.slow
 def test_calls_to_a_busy_worker_wait():
     with vector(3) as vec:
         vec.reset()
@@ -119,6 +121,7 @@ def test_calls_to_a_busy_worker_wait():
         assert sorted(vec.recv(min_envs=3).ids_B) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_a_long_call_does_not_delay_earlier_outcomes():
     with vector(3) as vec:
         vec.reset()
@@ -188,6 +191,7 @@ def test_a_factory_that_cannot_be_pickled_is_reported_with_its_slot():
 # Building
 
 
+@pytest.mark.slow
 def test_an_exception_while_building_is_raised_unchanged():
     with pytest.raises(UnknownArgument, match="did you mean 'max_turns'") as caught:
         make_vec("game:GuessTheNumber-v0", num_envs=4, backend="process", max_turn=3)
@@ -212,6 +216,7 @@ def test_a_worker_that_dies_while_building_fails_the_constructor(how, error, mes
 # Hanging
 
 
+@pytest.mark.slow
 def test_a_hang_fails_only_its_slot():
     with vector(3, timeout=0.5, on_failure="restart") as vec:
         before = pids(vec)
@@ -222,6 +227,7 @@ def test_a_hang_fails_only_its_slot():
         assert [info["pid"] for info in vec.step([""] * 3).infos_B] == before
 
 
+@pytest.mark.slow
 def test_with_raise_a_hang_is_raised():
     with vector(2, timeout=0.5) as vec:
         vec.reset()
@@ -237,6 +243,7 @@ def test_the_time_limit_is_measured_from_the_start_of_the_call():
         assert vec.step(["nap"] * 4).observations_B == ["rested"] * 4
 
 
+@pytest.mark.slow
 def test_an_environment_that_swallows_the_timeout_is_interrupted_again():
     with vector(2, timeout=0.5, on_failure="restart") as vec:
         before = pids(vec)
@@ -328,6 +335,7 @@ def test_after_a_restore_a_lost_episode_is_the_restored_one():
         assert vec.step(["die"]).observations_B == ["episode 5 of seed 3"]
 
 
+@pytest.mark.slow
 def test_a_slot_that_always_kills_its_worker_is_given_up_alone():
     with vector(3, on_failure="restart") as vec:
         vec.reset(seed=0)
@@ -342,6 +350,7 @@ def test_a_slot_that_always_kills_its_worker_is_given_up_alone():
         assert failures(vec.step({0: "", 2: ""})) == [None, None]
 
 
+@pytest.mark.slow
 def test_occasional_deaths_give_up_no_slot(monkeypatch):
     monkeypatch.setattr(worker_engine, "MAX_DEATHS", 2)
     with vector(2, on_failure="restart") as vec:
@@ -367,6 +376,7 @@ def test_slots_that_cannot_be_rebuilt_are_given_up(mode, tmp_path):
             vec.step({1: ""})
 
 
+@pytest.mark.slow
 def test_dead_workers_leave_no_file_open():
     with vector(2, on_failure="restart") as vec:
         vec.reset(seed=0)
@@ -402,6 +412,7 @@ def test_closing_lets_the_environments_close(tmp_path):
     assert all_gone(*before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["hang", "hang_unreachably", "hang_with_all_threads"])
 def test_closing_ends_hanging_calls(how, tmp_path, monkeypatch):
     monkeypatch.setattr(process, "CLOSE_TIMEOUT", 0.5)
@@ -436,6 +447,7 @@ def run(code: str, tmp_path: Path, **options: Any) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, str(script)], stdout=pipe, stderr=pipe, text=True, **options)
 
 
+@pytest.mark.slow
 def test_a_script_needs_no_main_guard(tmp_path):
     pytest.importorskip("cloudpickle")
     (tmp_path / "beside.py").write_text("GREETING = 'hello'\n")
@@ -466,6 +478,7 @@ print(all(isinstance(info["answer"], Answer) for info in vec.step([Answer("a")] 
     assert (out, errors) == ("['hello', 'hello', 'hello']\nTrue\n", "")
 
 
+@pytest.mark.slow
 def test_workers_print_to_standard_error_and_read_nothing(tmp_path):
     code = """
 from worker_envs import Obedient
@@ -508,6 +521,7 @@ def busy_program(action: str, end: str, tmp_path: Path) -> Any:
             program.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["hang", "hang_with_all_threads"])
 def test_workers_and_their_children_end_with_a_program_that_is_killed(action, tmp_path):
     with busy_program(action, "time.sleep(60)", tmp_path) as (program, workers):
@@ -516,6 +530,7 @@ def test_workers_and_their_children_end_with_a_program_that_is_killed(action, tm
         assert all_gone(*workers)
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_program_that_does_not_close_them(tmp_path):
     with busy_program("hang", "", tmp_path) as (program, workers):
         assert program.wait(HANG_S) == 0
@@ -523,6 +538,7 @@ def test_workers_end_with_a_program_that_does_not_close_them(tmp_path):
         assert program.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_ctrl_c_interrupts_the_program_and_ends_its_workers(tmp_path):
     with busy_program("hang", "with vec:\n    vec.recv()", tmp_path) as (program, workers):
         os.killpg(program.pid, signal.SIGINT)
@@ -531,6 +547,7 @@ def test_ctrl_c_interrupts_the_program_and_ends_its_workers(tmp_path):
         assert all_gone(*workers)
 
 
+@pytest.mark.slow
 def test_a_forked_process_does_not_touch_the_workers(tmp_path):
     end = """
 import os

@@ -271,6 +271,7 @@ def test_a_hanging_autoreset_keeps_the_finished_episode():
         slow.open()
 
 
+@pytest.mark.slow
 def test_a_second_hang_in_the_reset_fails_one_more_episode():
     slow = Gates((0, 1), (1, 0))
     with ThreadVectorEnv([slow], timeout=LIMIT, on_failure="restart") as env:
@@ -519,6 +520,7 @@ def test_program_exit_closes_environments_and_is_not_blocked(how, closed):
     assert ("OSError: on purpose" in done.stderr) == ("raise" in how)
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_receiving_loses_nothing():
     slow = Gates((0, 1))
     with ThreadVectorEnv([slow, Walker]) as env:
@@ -531,6 +533,7 @@ def test_ctrl_c_while_receiving_loses_nothing():
         assert sorted(env.recv(min_envs=2).ids_B) == [0, 1]
 
 
+@pytest.mark.slow
 def test_faults_in_many_slots_are_all_accounted_for(tmp_path):
     log = tmp_path / "faults"
 

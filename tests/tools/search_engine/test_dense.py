@@ -186,6 +186,7 @@ def test_an_embeddings_endpoint_gets_prefixes_and_retries(folder):
         down(["text"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["dense", "hybrid"])
 def test_a_server_searches_with_vectors(mode, tmp_path):
     for module in ("aiohttp", "starlette", "uvicorn", "prometheus_client"):
