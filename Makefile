@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 PYTHON12 ?= python3.12
 JOBS ?= 2
+ATTACKS ?= benchmarks/results/attacks.md
 DEMO_FLAGS ?=
 FUZZ_FLAGS ?=
 bin := $(VENV)/bin
@@ -43,8 +44,8 @@ nightly: $(VENV)/.dev $(VENV)/.viewer  ## run everything, for hours, and print a
 attack: $(VENV)/.dev  ## run a hostile program of each class against the sandbox, in two settings
 	$(bin)/pytest -m attack
 
-attack-all: $(VENV)/.dev  ## run all of them in every setting (an hour; repeat it to continue); updates benchmarks/results/attacks.md
-	cd tests/sandbox && $(CURDIR)/$(bin)/python -m envelope all --table $(CURDIR)/benchmarks/results/attacks.md
+attack-all: $(VENV)/.dev  ## run all of them in every setting (an hour; repeat it to continue); updates $$ATTACKS
+	cd tests/sandbox && $(CURDIR)/$(bin)/python -m envelope all --table $(CURDIR)/$(ATTACKS)
 
 test-all: $(VENV)/.dev  ## run the tests with the long versions of those that are marked exhaustive
 	$(pytest) -m "exhaustive or not exhaustive"

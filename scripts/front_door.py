@@ -149,6 +149,8 @@ def reports(before: str) -> str:
     """Return what the first and the third command of the shell block before this part print."""
     random, _, compare, _ = block(before, "bash").splitlines()
     printed = measured("evaluation")
+    if not {random, compare} <= printed.keys():
+        raise SystemExit("README.md has other commands; run scripts/measure_front_door.py evaluation")
     return fenced("\n".join([*printed[random], "", *printed[compare]]))
 
 
@@ -232,7 +234,8 @@ def fenced(text: str) -> str:
 
 def output(command: list[str], folder: str | Path) -> list[str]:
     """Run a command, for a terminal of 100 columns, and return the lines that it prints."""
-    env = {**os.environ, "COLUMNS": "100"}
+    env = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+    env.pop("FORCE_COLOR", None)
     run = subprocess.run(command, cwd=folder, env=env, stdout=subprocess.PIPE, text=True, check=True)
     return [line.rstrip() for line in run.stdout.splitlines()]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
 import json
 import os
 import random
@@ -28,7 +29,8 @@ WORK = ROOT / "build" / "mutations"
 COPY, SAMPLE, HITS, FAILING, OUTCOMES = (
     WORK / name for name in ("copy", "sample.json", "hits", "failing.json", "outcomes.json")
 )
-AT_MOST = 400  # tests run for one mutation, those of the mirrored folder first
+AT_MOST = 300  # tests run for one mutation, those of the mirrored folder first
+LIMIT_S = 600  # for the tests of one mutation
 PROBE = """
 import os
 seen = set()
@@ -107,7 +109,8 @@ def sample(count: int, seed: int) -> None:
         if len(chosen) == count:
             break
         if options := mutations(path).get(line):
-            chosen.append({"path": str(path.relative_to(ROOT)), **chance.choice(options)})
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            chosen.append({"path": str(path.relative_to(ROOT)), "file": digest, **chance.choice(options)})
     WORK.mkdir(parents=True, exist_ok=True)
     SAMPLE.write_text(json.dumps(chosen, indent=1))
 
@@ -121,9 +124,9 @@ def copy_project() -> None:
             shutil.copy2(ROOT / name, COPY / name)
 
 
-def pytest(*arguments: str) -> subprocess.CompletedProcess[str]:
+def pytest(*arguments: str, limit_s: int) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": f"{COPY / 'src'}:{WORK}", "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    command = ["timeout", str(limit_s), sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     return subprocess.run(command, cwd=COPY, env=env, capture_output=True, text=True, check=False)
 
 
@@ -144,7 +147,7 @@ def trace(arguments: list[str]) -> None:
             probe = [f"try: __import__('gem_probe').hit({number})", "except BaseException: pass"]
             lines[entry["statement"] - 1 : entry["statement"] - 1] = [blanks + line for line in probe]
         path.write_text("\n".join(lines), encoding="utf-8")
-    done = pytest("-n", "2", "--dist", "worksteal", "-rfE", "--tb=no", *arguments)
+    done = pytest("-n", "2", "--dist", "worksteal", "-rfE", "--tb=no", *arguments, limit_s=7200)
     failing = re.findall(r"^(?:FAILED|ERROR) (\S+?::.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
     FAILING.write_text(json.dumps(failing, indent=1))
     print(done.stdout[-3000:])
@@ -176,11 +179,14 @@ def run() -> None:
         first, last = entry["line"] - 1, entry["end_line"] - 1
         before, after = lines[first][: entry["column"]], lines[last][entry["end_column"] :]
         old = b"\n".join(lines[first : last + 1])
+        if hashlib.sha256(path.read_bytes()).hexdigest() != entry["file"]:
+            raise SystemExit(f"{entry['path']} has changed since `sample`")
         lines[first : last + 1] = [before + entry["new"].encode() + after]
         path.write_bytes(b"\n".join(lines))
         tests = tests_of(number, entry)
-        status = pytest("-x", "-n", "2", "--tb=line", *tests).returncode if tests else 0
-        outcome = "found" if status == 1 else "survived" if status in (0, 5) else f"error {status}"
+        done = pytest("-x", "--tb=line", *tests, limit_s=LIMIT_S) if tests else None
+        status = done.returncode if done else 0
+        outcome = {0: "survived", 1: "found", 5: "survived", 124: "found"}.get(status, f"error {status}")  # 124: a hang
         outcomes[str(number)] = {"outcome": outcome, "tests": len(tests), "old": old.decode()[:200]}
         OUTCOMES.write_text(json.dumps(outcomes, indent=1))
         print(

@@ -1,7 +1,8 @@
 # Functions of .ci/run and scripts/nightly: run steps within time limits, and print a table of them at the end.
 #
 # A failed step does not stop the others. Tests that fail run once more by themselves, and only those that fail again
-# are failures; the table is followed by the tests that needed their second try.
+# are failures; the table is followed by the tests that needed their second try. There is no second try if pytest did
+# not run to its end, or could not collect all tests.
 
 unset PYTHONDONTWRITEBYTECODE  # the tests start hundreds of interpreters, which would compile gem each time
 failed=0
@@ -30,14 +31,17 @@ step() {  # step NAME MINUTES COMMAND...
 }
 
 tests() {  # tests NAME MINUTES COMMAND...: a step whose command runs pytest; in its second try it runs with JOBS=0
-  local name=$1 minutes=$2 start=$SECONDS status=0 cache options
+  local name=$1 minutes=$2 start=$SECONDS status=0 cache options ended
   cache=$(mktemp -d)
+  export GEM_TEST_STATUS=$cache/status  # tests/conftest.py writes the exit status of pytest, which make would hide
   options="-o cache_dir=$cache ${PYTEST_ADDOPTS:-}"
   echo "-- $name: ${*:3}"
   PYTEST_ADDOPTS=$options timeout --kill-after=30 "${minutes}m" "${@:3}" </dev/null || status=$?
-  if [ "$status" != 0 ] && [ "$status" != 124 ] && [ -s "$cache/v/cache/lastfailed" ]; then
+  sed -n 's/^ *"\(.*\)": true,*$/\1/p' "$cache/v/cache/lastfailed" >"$cache/failed" 2>/dev/null
+  ended=$(cat "$cache/status" 2>/dev/null)
+  if [ "$status" != 0 ] && [ "$ended" = 1 ] && [ -s "$cache/failed" ] && ! grep -qv "::" "$cache/failed"; then
     echo "-- $name: once more, what failed"
-    sed -n "s/^ *\"\(.*\)\": true,*$/$name: \1/p" "$cache/v/cache/lastfailed" >>"$second_tries"
+    sed "s|^|$name: |" "$cache/failed" >>"$second_tries"
     status=0
     PYTEST_ADDOPTS="$options --last-failed --last-failed-no-failures=none" JOBS=0 \
       timeout --kill-after=30 15m "${@:3}" </dev/null || status=$?

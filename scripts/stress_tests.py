@@ -6,7 +6,8 @@ Each condition runs `make test`, `make attack` and `make quick`, and what failed
 order of modules and of the tests in them, and with a PYTHONHASHSEED of its own. Outcomes are kept in build/stress, so
 that an interrupted command continues if it is repeated. Results of another commit are replaced.
 
-Needs Linux; `forks` needs root and a writable cgroup, `weights` needs libfaketime (Debian: apt-get install faketime).
+Needs Linux and pytest-random-order (extra [dev]); `forks` needs root and a writable cgroup, `weights` needs libfaketime
+(Debian: apt-get install faketime).
 As a pytest plugin (-p stress_tests), this module changes the initial weights of all models by up to 1e-5.
 """
 
@@ -18,6 +19,7 @@ import glob
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -109,6 +111,7 @@ def forks() -> Iterator[dict[str, str]]:
         with beside([sys.executable, "-c", FORKS], preexec_fn=lambda: (group / "cgroup.procs").write_text("0")):
             yield {}
     finally:
+        (group / "pids.max").write_text("0")  # no more forks
         while pids := (group / "cgroup.procs").read_text().split():
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
@@ -169,10 +172,11 @@ def failures(cache: str) -> list[str]:
     return sorted(json.loads(file.read_text())) if file.exists() else []
 
 
-def run(condition: str, target: str, seed: int, commit: str) -> None:
+def run(condition: str, target: str, seed: int, commit: str) -> bool:
+    """Run one target under a condition, unless its outcome is kept. Returns whether a test failed twice."""
     file = RESULTS / f"{condition}-{target}-{seed}.json"
-    if file.exists() and json.loads(file.read_text())["commit"] == commit:
-        return
+    if file.exists() and (kept := json.loads(file.read_text()))["commit"] == commit != "":
+        return bool(kept["failed again"])
     hash_seed = random.Random(f"{condition}{seed}").randrange(2**32)
     shuffled = f"--random-order-bucket=module --random-order-seed={hash_seed}"
     start = time.monotonic()
@@ -185,16 +189,19 @@ def run(condition: str, target: str, seed: int, commit: str) -> None:
             only = "--last-failed --last-failed-no-failures=none"
             second = pytest_run(target, env, f"-o cache_dir={cache} {shuffled} {only}", "0")
             again = failures(cache) or ([f"exit status {second.returncode}"] if second.returncode else [])
-    summary = first.stdout.strip().splitlines()[-1:]
+    summary = re.findall(r"^.*\d (?:passed|failed).* in .*$", first.stdout, re.MULTILINE)[-1:]
+    if not summary:
+        raise SystemExit(f"pytest did not run: {first.stdout[-2000:]}")
     found = {"commit": commit, "seconds": round(time.monotonic() - start), "summary": summary}
     file.write_text(json.dumps({**found, "failed": failed, "failed again": again}, indent=1))
     file.with_suffix(".log").write_text(first.stdout + (second.stdout if first.returncode else ""))
     print(f"{condition:9} {target:7} {found['seconds']:6d} s  {summary}", flush=True)
     for test in failed:
         print(f"    {'failed twice' if test in again else 'second try'}: {test}", flush=True)
+    return bool(again)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("conditions", nargs="*", metavar="CONDITION", help=", ".join(CONDITIONS))
     parser.add_argument("--steps", nargs="+", default=["test", "attack", "quick"])
@@ -204,10 +211,11 @@ def main() -> None:
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()
-    for condition in args.conditions or CONDITIONS:
-        for target in args.steps:
-            run(condition, target, args.seed, commit)
+    if subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=True).stdout:
+        commit = ""  # outcomes of uncommitted changes are not kept
+    pairs = [(condition, target) for condition in args.conditions or CONDITIONS for target in args.steps]
+    return int(sum(run(condition, target, args.seed, commit) for condition, target in pairs) > 0)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -43,8 +43,15 @@ def pytest_configure(config):
 def pytest_ignore_collect(collection_path, config):
     if config.option.quick and collection_path.is_dir():
         first, *others = (*collection_path.relative_to(TESTS).parts, "")
-        return first not in {*QUICK, ""} or (first == "envs" and not {*others} <= {*QUICK_ENVS, ""})
-    return None
+        if first not in {*QUICK, ""} or (first == "envs" and not {*others} <= {*QUICK_ENVS, ""}):
+            return True
+    return None  # other hooks decide
+
+
+def pytest_sessionfinish(session, exitstatus):
+    file = os.environ.get("GEM_TEST_STATUS")  # of scripts/steps.sh
+    if file and not hasattr(session.config, "workerinput"):
+        Path(file).write_text(str(int(exitstatus)))
 
 
 def pytest_collection_modifyitems(config, items):

@@ -79,6 +79,14 @@ def test_the_readme_shows_what_its_commands_print():
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+def test_the_make_targets_that_documents_name_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    text = "".join(page.read_text() for page in [*PAGES, ROOT / "CONTRIBUTING.md"])
+    named = {word for line in re.findall(r"(?:^|`)make ([a-z -]+)(?:`|$)", text, re.MULTILINE) for word in line.split()}
+    assert {"demo", "quick", "check", "test"} <= named
+    assert {target for target in named if not re.search(rf"^{target}:", makefile, re.MULTILINE)} == set()
+
+
 def test_links_between_pages_lead_somewhere():
     missing = []
     for page in PAGES:

@@ -9,7 +9,7 @@ from envelope.setting import Setting
 
 @pytest.fixture
 def started(monkeypatch):
-    """The programs and settings that a command starts; the program with "01" in its name misses something."""
+    """The programs and settings that a command starts."""
     pairs = []
 
     class Runner:
@@ -19,8 +19,7 @@ def started(monkeypatch):
         def start(self, path, setting):
             pairs.append((path.stem, setting))
             future = Future()
-            found = ["output: too much"] if path.stem.startswith("01_") else []
-            future.set_result(table.Outcome(path.stem, setting, misses=found, output="x"))
+            future.set_result(table.Outcome(path.stem, setting))
             return future
 
     monkeypatch.setattr(runner, "Runner", Runner)
@@ -29,7 +28,7 @@ def started(monkeypatch):
     return pairs
 
 
-def test_a_setting_is_not_run_again_until_the_code_changes(started, tmp_path, monkeypatch):
+def test_a_setting_is_not_run_again_until_the_code_changes(started, tmp_path):
     arguments = ["--table", str(tmp_path / "attacks.md")]
     runner.main(["ns-root", *arguments])
     assert {name for name, _ in started} == {path.stem for path in programs.paths()}
@@ -40,5 +39,12 @@ def test_a_setting_is_not_run_again_until_the_code_changes(started, tmp_path, mo
     assert runner.main(["ns-root", "lsm", *arguments]) == 0
     assert not started
     assert (tmp_path / "attacks.md").read_text().count("| abc1234 | 20") == 2
-    monkeypatch.setattr(table, "current_commit", lambda: "")  # uncommitted changes
-    assert not table.Record(tmp_path / "attacks.md").has(Setting("lsm"))
+    for commit in ("def5678", ""):  # "": uncommitted changes
+        assert not table.Record(tmp_path / "attacks.md", commit).has(Setting("lsm"))
+
+
+@pytest.mark.parametrize("found", [{"unavailable": "no Landlock"}, {"misses": ["memory: it peaked at 3000 MiB"]}])
+def test_a_setting_that_is_not_available_or_has_a_new_miss_is_run_again(tmp_path, found):
+    record = table.Record(tmp_path / "attacks.md", "abc1234")
+    record.add(Setting("ns"), [table.Outcome("100_bind_and_chroot", Setting("ns"), **found)])
+    assert not record.has(Setting("ns"))

@@ -226,6 +226,15 @@ class HidesWarnings(Correct):
         return super().draw()
 
 
+class HidesWarningsOnce(Correct):
+    done = False
+
+    def __init__(self):
+        if not HidesWarningsOnce.done:
+            warnings.showwarning = lambda *args: None
+        HidesWarningsOnce.done = True
+
+
 class WritesToStderr(Correct):
     def judge(self, action, guess):
         sys.stderr.write(f"guessed {guess}\n")
@@ -251,6 +260,14 @@ class LeavesAFolder(Correct):
     def draw(self):
         tempfile.mkdtemp(prefix="broken_process_envs_")
         return super().draw()
+
+
+class LeavesAFolderOnce(Correct):
+    folder = None
+
+    def __init__(self):
+        if LeavesAFolderOnce.folder is None:
+            LeavesAFolderOnce.folder = tempfile.mkdtemp(prefix="broken_process_envs_")
 
 
 class GetsSlower(LongGame):

@@ -1,6 +1,6 @@
 """Reward hacks in terminal tasks end with reward 0, never with a failure of the sandbox.
 
-Some run always, the others only with -m exhaustive (make test-terminal).
+Some run always, the others only with -m exhaustive (make test-all).
 """
 
 import shutil

@@ -219,6 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             show(outcomes[-1])
         print(score(setting, outcomes))
         unexpected |= any(outcome.misses and not known.miss(outcome.name, outcome.setting) for outcome in outcomes)
+        unexpected |= any(outcome.unavailable for outcome in outcomes)
         if record:
             record.add(setting, outcomes)
     return int(unexpected)

@@ -65,10 +65,16 @@ class Record:
         self.runs: dict[str, dict[str, Any]] = json.loads(self.file.read_text()) if self.file.exists() else {}
 
     def has(self, setting: Setting) -> bool:
-        """Whether the setting is complete with the code of this commit. Never true if there are uncommitted changes."""
+        """Whether the setting is complete with the code of this commit, without a miss that is not known.
+
+        Never true if there are uncommitted changes.
+        """
         run = self.runs.get(str(setting), {"commit": "", "outcomes": {}})
-        available = not any("unavailable" in found for found in run["outcomes"].values())
-        return available and run["commit"] == self.commit != ""
+        good = all(
+            "unavailable" not in found and (not found.get("misses") or known.miss(name, setting))
+            for name, found in run["outcomes"].items()
+        )
+        return good and run["commit"] == self.commit != ""
 
     def add(self, setting: Setting, outcomes: Sequence[Outcome]) -> None:
         """Add the outcomes of all programs in a setting, and write both files."""
