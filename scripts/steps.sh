@@ -33,10 +33,11 @@ step() {  # step NAME MINUTES COMMAND...
 tests() {  # tests NAME MINUTES COMMAND...: a step whose command runs pytest; in its second try it runs with JOBS=0
   local name=$1 minutes=$2 start=$SECONDS status=0 cache options ended
   cache=$(mktemp -d)
-  export GEM_TEST_STATUS=$cache/status  # tests/conftest.py writes the exit status of pytest, which make would hide
   options="-o cache_dir=$cache ${PYTEST_ADDOPTS:-}"
   echo "-- $name: ${*:3}"
-  PYTEST_ADDOPTS=$options timeout --kill-after=30 "${minutes}m" "${@:3}" </dev/null || status=$?
+  # tests/conftest.py writes the exit status of pytest to a file, because make would hide it.
+  GEM_TEST_STATUS=$cache/status PYTEST_ADDOPTS=$options \
+    timeout --kill-after=30 "${minutes}m" "${@:3}" </dev/null || status=$?
   sed -n 's/^ *"\(.*\)": true,*$/\1/p' "$cache/v/cache/lastfailed" >"$cache/failed" 2>/dev/null
   ended=$(cat "$cache/status" 2>/dev/null)
   if [ "$status" != 0 ] && [ "$ended" = 1 ] && [ -s "$cache/failed" ] && ! grep -qv "::" "$cache/failed"; then
