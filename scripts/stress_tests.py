@@ -102,21 +102,29 @@ def busy() -> Iterator[dict[str, str]]:
 
 @contextlib.contextmanager
 def forks() -> Iterator[dict[str, str]]:
-    """A fork bomb of at most 200 processes, which the kernel counts."""
-    parent = next(p for p in map(Path, ("/sys/fs/cgroup/pids", "/sys/fs/cgroup")) if (p / "cgroup.procs").exists())
-    group = parent / f"gem-stress-{os.getpid()}"
-    group.mkdir()
+    """A fork bomb of at most 200 processes, which together get as much time as one process."""
+    root = Path("/sys/fs/cgroup")
+    parents = [root / "pids", root / "cpu"] if (root / "pids").exists() else [root]
+    groups = [parent / f"gem-stress-{os.getpid()}" for parent in parents]
+
+    def enter() -> None:
+        for group in groups:
+            (group / "cgroup.procs").write_text("0")
+
+    for group in groups:
+        group.mkdir()
     try:
-        (group / "pids.max").write_text("200")
-        with beside([sys.executable, "-c", FORKS], preexec_fn=lambda: (group / "cgroup.procs").write_text("0")):
+        (groups[0] / "pids.max").write_text("200")
+        with beside([sys.executable, "-c", FORKS], preexec_fn=enter):
             yield {}
     finally:
-        (group / "pids.max").write_text("0")  # no more forks
-        while pids := (group / "cgroup.procs").read_text().split():
+        (groups[0] / "pids.max").write_text("0")  # no more forks
+        while pids := (groups[0] / "cgroup.procs").read_text().split():
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(pid), 9)
-        group.rmdir()
+        for group in reversed(groups):
+            group.rmdir()
 
 
 @contextlib.contextmanager
