@@ -408,13 +408,23 @@ def test_the_state_of_a_wrapped_environment_survives_json(env_id, names):
     assert other.reset() == env.reset()
 
 
-def test_a_wrapper_rejects_the_state_of_another_wrapper():
-    inner = {"env": good_state(), "wrapper": None}
+def test_a_wrapper_rejects_the_state_of_another_wrapper_and_changes_nothing():
+    half = {"observations": []}  # an ObservationWrapper can restore the first part of this state
     for wrapper in (ObservationWrapper(DiceEnv()), EpisodeTrackingWrapper(DiceEnv())):
-        with pytest.raises(BadValue, match=f"invalid state for {type(wrapper).__name__}"):
-            wrapper.set_state(inner)
-        with pytest.raises(BadValue, match=f"invalid state for {type(wrapper).__name__}"):
-            wrapper.set_state(good_state())
+        wrapper.reset(9)
+        before, outer = wrapper.get_state(), type(wrapper).__name__
+        wrapper.step("roll")
+        other_env = {**wrapper.get_state(), "env": {}}
+        wrapper.set_state(before)
+        for state, rejects in (
+            ({**before, "wrapper": None}, outer),
+            ({**before, "wrapper": half}, outer),
+            (good_state(), outer),
+            (other_env, "DiceEnv"),
+        ):
+            with pytest.raises(BadValue, match=f"invalid state for {rejects}"):
+                wrapper.set_state(state)
+            assert wrapper.get_state() == before
 
 
 # Spawn and pickle

@@ -130,6 +130,19 @@ def test_no_episode_is_lost_when_the_policy_fails():
     assert plays(collector.collect(policy, episodes=3).trajectories) == expected
 
 
+def test_no_episode_is_lost_and_all_slots_are_used_after_the_environment_raises(monkeypatch):
+    def step(self, action):
+        raise BadValue("this die has no faces")
+
+    expected, collector = (dice(4, width=2) for _ in range(2))
+    with monkeypatch.context() as broken, pytest.raises(BadValue, match="no faces"):
+        broken.setattr(Dice, "step", step)
+        collector.collect(Guesser(), episodes=1)
+    batch = collector.collect(Guesser(), episodes=1).trajectories
+    assert plays(batch) == plays(expected.collect(Guesser(), episodes=1).trajectories)
+    assert {t.slot for t in batch} == {0, 1, 2, 3}
+
+
 @pytest.mark.parametrize("step", range(1, 16))
 def test_a_trajectory_that_fails_is_played_again(step):
     expected = dice(2, width=2).collect(Guesser(), episodes=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from itertools import count, islice
+from queue import SimpleQueue
 
 import pytest
 
@@ -11,7 +12,7 @@ import gem
 from gem.errors import BadValue
 from gem.evaluate.tournament import sparring_player
 from gem.policies import RandomPolicy, Reply, ScriptedPolicy
-from gem.rollout import Match, play_games
+from gem.rollout import Match, games, play_games
 
 NIM, TIC_TAC_TOE = "board:Nim-v0", "board:TicTacToe-v0"
 
@@ -153,9 +154,9 @@ def test_a_game_does_not_wait_for_the_replies_of_other_games():
 def test_as_many_requests_are_in_flight_as_games_are_played_at_once():
     policy = Held(lambda keys: keys[:1] if len(keys) == 8 else [])  # one at a time, as soon as there are eight
     endless = (Match(n, n, {"player_0": policy, "player_1": policy}) for n in count())
-    games = play_games(game(TIC_TAC_TOE), endless, concurrency=8)
-    assert len(list(islice(games, 20))) == 20 and policy.most == 8
-    games.close()
+    playing = play_games(game(TIC_TAC_TOE), endless, concurrency=8)
+    assert len(list(islice(playing, 20))) == 20 and policy.most == 8
+    playing.close()
     assert all(future.cancelled() for future, _ in policy.waiting.values())
 
 
@@ -164,6 +165,18 @@ def test_local_policies_and_endpoints_can_play_each_other():
     played = list(play_games(game(), matches(local, endpoint, 10), concurrency=10))
     assert len(played) == 10 and all(p.failure is None for p in played)
     assert max(local.batches) > 3
+
+
+def test_no_reply_is_waited_for_when_all_have_arrived(monkeypatch):
+    class Arrived(SimpleQueue):
+        def get(self, *args, **kwargs):
+            assert not self.empty(), "waits for a reply to no request"
+            return super().get(*args, **kwargs)
+
+    monkeypatch.setattr(games, "SimpleQueue", Arrived)
+    monkeypatch.setattr(games, "BATCH_WAIT", 60.0)
+    endpoint = Held(lambda keys: keys)  # replies before submit() returns
+    assert len(list(play_games(game(), matches(Counting(), endpoint, 10), concurrency=10))) == 10
 
 
 def test_an_exception_of_a_request_is_raised():

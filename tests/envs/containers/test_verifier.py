@@ -1,12 +1,13 @@
 """Verifiers of task folders: what they get, and what a failing one means."""
 
 import os
+import stat
 
 import pytest
 
 from gem.envs.containers.harbor import HarborEnv, leaves
 from gem.envs.containers.rewards import RewardMissing
-from gem.envs.containers.verifier import VerifierFolders, end_of
+from gem.envs.containers.verifier import VerifierFolders, end_of, verifier_folders
 from gem.errors import BadValue
 from gem.sandbox import FileEntry
 from gem.sandbox.machine import LINK
@@ -41,6 +42,15 @@ def test_a_folder_of_logs_that_cannot_be_emptied_gives_no_reward(monkeypatch):
         folders.fill(None)
     monkeypatch.undo()
     folders.remove()
+
+
+def test_a_verifier_may_run_its_script_whatever_the_modes_of_the_source_are(tmp_path):
+    (tmp_path / "test.sh").write_text("echo 1 > /logs/verifier/reward.txt")
+    (tmp_path / "test.sh").chmod(0o600)
+    tmp_path.chmod(0o700)
+    with verifier_folders() as folders:
+        folders.fill(tmp_path)
+        assert [stat.S_IMODE(path.stat().st_mode) for path in (folders.tests, folders.tests / "test.sh")] == [0o755] * 2
 
 
 def test_the_end_of_a_missing_output_is_empty(tmp_path):

@@ -218,7 +218,10 @@ def test_a_window_shows_a_part_of_the_page_and_scrolling_the_rest():
     env = FormsEnv(kind="table", height=10)
     seen = set(env.reset(seed=0)[0].split("\n"))
     assert "scroll to see" in env.board()
-    first = min(env.window().elements)
+    window = env.window()
+    assert len(window.shown()) == 10
+    assert [element for element in window.shown() if element.key] == list(window.elements.values())
+    first = min(window.elements)
     for _ in range(6):
         seen |= set(env.step("scroll [down]").observation.split("\n"))
     assert env.step(f"click [{first}]").info["invalid"] == "unknown_element"
