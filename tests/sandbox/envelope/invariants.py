@@ -7,7 +7,7 @@ class Invariant(str, Enum):
     """Name of an invariant; the comment says what has to hold."""
 
     NO_EXCEPTION = "no exception"  # a call of the sandbox raises nothing
-    IN_TIME = "in time"  # a call returns within its limit and GRACE_S
+    IN_TIME = "in time"  # a call returns within the limits of its runs and GRACE_S for each
     HOST_ALIVE = "host alive"  # the host neither dies nor hangs
     HOST_RESPONSIVE = "host responsive"  # other threads of the host run while a result is read
     HOST_CPU = "host cpu"  # reading a result costs the host little CPU time

@@ -32,7 +32,7 @@ WALL_S = 3.0  # limit of a program without TIMEOUT
 GRADED_S = 1.0  # time limit of a test if the program is graded; a test that waits takes 14 times as long
 ATTEMPTS = 2  # a test that exceeds its wall-clock limit but not its CPU limit runs twice
 BENIGN_WALL_S = 20.0  # of a harmless program; longer, because several share the machine
-GRACE_S = 5.0  # allowed delay of a call beyond its limit, on a machine with other work
+GRACE_S = 5.0  # allowed delay of each run beyond its limit, on a machine with other work
 SETTLE_S = 0.7  # wait for effects of leftover processes
 QUIET = 5  # equal snapshots in a row, 0.1 s apart
 CELL_PAUSE_S = 1.0  # between two cells
@@ -172,7 +172,7 @@ class Trial:
         except Exception as e:
             self.expect(False, Invariant.NO_EXCEPTION, f"{call.__name__}(): {type(e).__name__}: {str(e)[:200]}")
         late = time.monotonic() - start - runs * attempts * limits.wall_s
-        self.expect(late < GRACE_S, Invariant.IN_TIME, f"{call.__name__}() was {late:.1f} s late")
+        self.expect(late < runs * attempts * GRACE_S, Invariant.IN_TIME, f"{call.__name__}() was {late:.1f} s late")
         for result in value if isinstance(value, list) else [value]:
             if isinstance(result, Result):
                 self.output += result.stdout + result.stderr + (result.value or "")
