@@ -53,6 +53,7 @@ CONTROLLERS = ("memory", "pids", "cpu", "cpuacct", "freezer")
 PROCESSES = "cgroup.procs"
 KEPT_BYTES = 16 << 20  # a group is not reused if more memory of its last run remains, for example cached files
 EMPTY_S = 2.0  # time for killed processes to leave a group
+REMOVED_S = 8.0  # the same when the server ends, which the host waits for for 10 s
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # temporary, so they do not mean that groups cannot be made
 _OUR_NAME = re.compile(r"gem-[0-9a-f]{16}")
 
@@ -236,8 +237,9 @@ class Groups:
 
     def remove(self) -> None:
         """Remove all groups of the server, also those made by a forked process, and close the folders."""
+        until = time.monotonic() + REMOVED_S
         for parent in self.folders:
-            _remove(self.name, parent)
+            _remove(self.name, parent, until)
             os.close(parent)
         for lock in self._locks:
             os.close(lock)
@@ -462,12 +464,14 @@ def _groups_of(name: str, parent: int) -> Iterator[str]:
             yield entry
 
 
-def _remove(name: str, parent: int) -> None:
-    """Kill what is left in the groups of a server, and remove them. Processes get EMPTY_S seconds to leave them.
+def _remove(name: str, parent: int, until: float) -> None:
+    """Kill what is left in the groups of a server, and remove them, once their processes have left them.
 
     The locked group is kept if another one cannot be removed, so that the next server tries again.
+
+    Args:
+        until: time.monotonic() at which to give up.
     """
-    until = time.monotonic() + EMPTY_S
     entries = sorted(_groups_of(name, parent), reverse=True)  # the locked one last
     for entry in entries:
         _kill(entry, parent)
@@ -510,6 +514,6 @@ def _remove_abandoned(parent: int) -> None:
             lock = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _remove(name, parent)
+                _remove(name, parent, time.monotonic() + EMPTY_S)
             finally:
                 os.close(lock)
