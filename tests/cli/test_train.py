@@ -50,6 +50,7 @@ def test_a_run_prints_scores_and_two_games_and_writes_its_files(tmp_path, capsys
         (["--config", "nowhere.toml"], "--config nowhere.toml"),
         (["--seed", "1", "2", "1"], "--seed names a seed twice: 1 2 1"),
         (["--dry-run", "--json"], "--dry-run .*--json"),
+        (["--dry-run", "--env", "vision:Charts"], "cannot train on vision:Charts"),
     ],
 )
 def test_a_usage_error_is_one_line_and_exits_with_2(flags, message, tmp_path, capsys):
