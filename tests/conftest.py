@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import settings
@@ -61,6 +63,30 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture
+def limit_after_output(monkeypatch) -> None:
+    """Let the limit wall_s of programs in sandboxes pass when the first program has written something.
+
+    Interpreters of sessions have a minute to react to the interrupt that follows.
+    """
+    from gem.sandbox import command_sandbox, output, process
+    from gem.sandbox.zygote import execution, machine, session
+
+    passed, add = [], output.Capture.add
+
+    def add_and_pass(capture, data: bytes) -> None:
+        add(capture, data)
+        if data and not passed:
+            passed.append(3600.0)
+
+    monkeypatch.setattr(output.Capture, "add", add_and_pass)
+    clock = SimpleNamespace(**{**vars(time), "monotonic": lambda: time.monotonic() + sum(passed)})
+    for module in (command_sandbox, execution, machine, output, process, session):
+        monkeypatch.setattr(module, "time", clock)
+    for module in (command_sandbox, session):
+        monkeypatch.setattr(module, "INTERRUPT_S", 60.0)
 
 
 @pytest.fixture(scope="session")

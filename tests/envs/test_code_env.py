@@ -29,7 +29,7 @@ SOLUTIONS = {f"{s.task}: {s.comment}": s for s in solutions("warmup")}
 
 
 def answered(row, program, **kwargs):
-    env = CodeEnv(dataset=[row], **{"timeout": 5.0, **kwargs})
+    env = CodeEnv(dataset=[row], **{"timeout": 20.0, **kwargs})
     env.reset(seed=0)
     return env.step(fenced(program))
 
@@ -150,7 +150,8 @@ def test_a_program_that_cannot_run_fails_its_tests(level, program):
     ],
 )
 def test_how_a_test_went_is_told(level, program, status):
-    step = answered(ADD, program, sandbox_type=level, timeout=0.5, memory_bytes=2**28)
+    timeout = 0.5 if status == "timeout" else 20.0
+    step = answered(ADD, program, sandbox_type=level, timeout=timeout, memory_bytes=2**28)
     assert Counter(step.info["tests"]) == {status: 1, "not_run": 1}
 
 
@@ -164,7 +165,7 @@ def test_a_program_that_exceeds_its_memory_limit_fails(level):
 @pytest.mark.parametrize("text", [*SOLUTIONS])
 def test_the_solutions_of_built_in_tasks_are_graded_as_their_headings_say(text, level):
     solution = SOLUTIONS[text]
-    env = CodeEnv(WARMUP, sandbox_type=level, timeout=4.0 if solution.correct else 0.5)
+    env = CodeEnv(WARMUP, sandbox_type=level, timeout=1.0 if "times out" in text else 20.0)
     found = []
     for _ in range(2):
         env.reset(seed=1, idx=ROWS[solution.task])

@@ -101,7 +101,7 @@ def test_an_endpoint_error_is_an_infra_error():
 
 
 def test_a_timeout_is_retried():
-    with FakeEndpoint([Answer(delay=3600), "4"]) as fake, client(fake, timeout=0.3) as endpoint:
+    with FakeEndpoint([Answer(delay=3600), "4"]) as fake, client(fake, timeout=0.3, retries=100) as endpoint:
         assert endpoint.complete(ASK).text == "4"
     with FakeEndpoint([Answer(delay=3600)]) as fake, client(fake, timeout=0.1, retries=0) as twin:
         failure = twin.submit(ASK).exception()
@@ -166,7 +166,13 @@ def test_retry_after_is_read_in_all_its_forms(headers, seconds):
 
 
 def test_requests_in_flight_are_bounded():
-    with FakeEndpoint([Answer(text="4", delay=0.05)]) as fake, client(fake, concurrency=3) as endpoint:
+    three = threading.Barrier(3)
+
+    def script(asked: ReceivedRequest) -> str:
+        three.wait(60)
+        return "4"
+
+    with FakeEndpoint(script) as fake, client(fake, concurrency=3) as endpoint:
         futures = [endpoint.submit(ASK) for _ in range(12)]
         assert [future.result().text for future in futures] == ["4"] * 12
     assert fake.most_at_once == 3

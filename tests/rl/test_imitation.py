@@ -9,7 +9,6 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-import torch
 
 import gem
 from gem.errors import BadValue
@@ -27,11 +26,6 @@ from gem.vector import make_vec
 pytestmark = pytest.mark.train
 
 EASY = "game:GuessTheNumber-v0-easy"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 @pytest.fixture

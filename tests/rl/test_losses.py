@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import pytest
 
@@ -16,14 +15,6 @@ from hypothesis import strategies as st
 from gem.rl.losses import ClipRange, cross_entropy, kl_penalty, mean_entropy, policy_gradient
 
 pytestmark = pytest.mark.train
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 TOKEN = st.tuples(

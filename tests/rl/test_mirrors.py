@@ -2,6 +2,7 @@
 
 import sys
 import types
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ def service(monkeypatch) -> list[tuple[str, tuple[object, ...], dict[str, object
 
     for name in ("wandb", "trackio"):
         module = types.ModuleType(name)
+        module.__spec__ = ModuleSpec(name, None)  # libraries that look for it are imported in a test
         module.init, module.log, module.finish = init, Run().log, Run().finish
         monkeypatch.setitem(sys.modules, name, module)
     return calls

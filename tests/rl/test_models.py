@@ -67,7 +67,6 @@ TINY |= {"num_key_value_heads": 1, "max_position_embeddings": 256}
 
 @pytest.fixture(scope="module", autouse=True)
 def env() -> Iterator[None]:
-    torch.set_num_threads(1)
     gem.register(ENV, UnequalPay)
     yield
     del gem.ENV_REGISTRY[ENV]

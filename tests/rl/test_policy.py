@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,14 +31,6 @@ pytestmark = pytest.mark.train
 
 EASY = "game:GuessTheNumber-v0-easy"
 END_BIAS = 4.0  # added to the end token's logit, so that a model that knows nothing ends about a fifth of its replies
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,6 @@ class LongAndShort(Env):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    torch.set_num_threads(1)
     gem.register(ENV, LongAndShort)
     tokenizer = build_tokenizer(["Say something about 1.", "Say more."] * 20, vocabulary=300)
     found = tmp_path_factory.mktemp("model")

@@ -62,7 +62,6 @@ class TwoPictures(Env):
 
 @pytest.fixture(scope="module", autouse=True)
 def env() -> Iterator[None]:
-    torch.set_num_threads(1)
     gem.register(ENV, TwoPictures)
     yield
     del gem.ENV_REGISTRY[ENV]

@@ -259,11 +259,16 @@ def test_a_restarted_environment_fails_only_its_own_episodes():
 
 
 def test_each_seed_is_played_once_with_a_slow_slot(gate):
+    class Opening(CountingPolicy):
+        """Opens the gate when other slots have played most of the seeds."""
+
+        def act(self, requests: Any) -> list[Reply]:
+            if sum(map(len, self.batches)) > 40:
+                gate.set()
+            return super().act(requests)
+
     with ThreadVectorEnv([lambda: CountEnv(gate, slow_reset=True), *[CountEnv] * 3], "disabled") as vec_env:
-        opener = threading.Timer(0.5, gate.set)
-        opener.start()
-        played = play_seeds(vec_env, RandomPolicy(), range(30), batch_wait=0.01)
-        opener.join()
+        played = play_seeds(vec_env, Opening(), range(30), batch_wait=0.01)
     assert [t.seed for t in played] == list(range(30))
     assert [t.turns[0].observation for t in played] == [f"{seed}.0.0" for seed in range(30)]
     assert sum(t.slot == 0 for t in played) >= 1

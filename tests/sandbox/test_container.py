@@ -102,8 +102,8 @@ def test_another_runtime_can_be_selected(engine):
 
 
 @pytest.mark.parametrize("engine", ["podman", "docker"], indirect=True)
-def test_the_container_of_a_run_that_times_out_is_removed_by_name(engine, sandbox):
-    result = sandbox.run("print('before', flush=True)\nimport time\ntime.sleep(60)", limits=Limits(wall_s=0.5))
+def test_the_container_of_a_run_that_times_out_is_removed_by_name(engine, sandbox, limit_after_output):
+    result = sandbox.run("print('before', flush=True)\nimport time\ntime.sleep(60)")
     assert (result.status, result.stdout) == (Status.TIMEOUT, "before\n")
     name = options_of(engine.runs()[-1])[0]["--name"][0]
     assert engine.removed(name)

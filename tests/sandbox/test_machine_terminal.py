@@ -40,7 +40,7 @@ class Typist:
     def until(self, text, *keys):
         """Type keys, and then nothing until the screen has a text."""
         shown = self.type(*keys)
-        for _ in range(200):
+        for _ in range(600):
             if text in shown:
                 return shown
             shown = self.type(wait_s=0.1)
@@ -71,7 +71,7 @@ def test_a_file_is_changed_with_vi(machine):
     typist.until("two", "Escape")  # some builds of Vim wait for a key first
     typist.type(":1", "Enter", "A", " changed", "Escape")
     typist.type(":wq", "Enter")
-    for _ in range(100):
+    for _ in range(600):
         if machine.read("a.txt") == b"one changed\ntwo\n":
             return
         typist.type(wait_s=0.1)
@@ -111,7 +111,7 @@ def test_the_terminal_closes_with_its_shell_and_another_one_opens(machine):
     typist = Typist(machine)
     typist.until("$", "cd /tmp", "Enter")
     typist.type("exit", "Enter")
-    for _ in range(200):
+    for _ in range(600):
         if not typist.open:
             break
         typist.type(wait_s=0.1)
@@ -167,7 +167,7 @@ def test_the_limit_of_memory_ends_the_machine(sandbox, machine):
     typist = Typist(machine)
     fill = "for i in 1 2 3 4 5 6; do python3 -c 'x = bytearray(90 << 20); import time; time.sleep(60)' & done"
     typist.type(fill, "Enter")
-    for _ in range(200):
+    for _ in range(600):
         if machine.ended:
             break
         typist.type(wait_s=0.1)

@@ -5,7 +5,6 @@ import http.client
 import json
 import socket
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
@@ -208,12 +207,15 @@ def test_an_invalid_response_raises_sandbox_error_and_the_request_is_not_repeate
 
 
 def test_a_client_reconnects_to_a_server_that_restarts(inner):
-    with SandboxServer(inner, token="t") as first:
-        port = urlsplit(first.url).port
-        remote = make_sandbox("remote", url=first.url, token="t")
-        assert remote.run("print(1)").stdout == "1\n"
-    with SandboxServer(inner, token="t", port=port), remote:
-        assert remote.run("print(2)").stdout == "2\n"
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))  # nothing else gets the port
+        port = reserved.getsockname()[1]
+        with SandboxServer(inner, token="t", port=port) as first:
+            remote = make_sandbox("remote", url=first.url, token="t")
+            assert remote.run("print(1)").stdout == "1\n"
+        with SandboxServer(inner, token="t", port=port), remote:
+            assert remote.run("print(2)").stdout == "2\n"
 
 
 def test_a_failure_of_the_served_sandbox_raises_sandbox_error(inner):
@@ -236,11 +238,10 @@ def test_stop_cancels_the_remaining_tests(remote):
 
 
 def test_idle_sessions_are_closed_when_another_is_opened(inner, monkeypatch):
-    monkeypatch.setattr("gem.sandbox.remote_server.SESSION_IDLE_S", 0.1)
     with SandboxServer(inner, token="t") as server, make_sandbox("remote", url=server.url, token="t") as remote:
         left = remote.session()
         left.run("1")
-        time.sleep(0.2)
+        monkeypatch.setattr("gem.sandbox.remote_server.SESSION_IDLE_S", 0.0)
         with remote.session() as other:
             assert other.run("2").stdout == "2\n"
             with pytest.raises(SandboxError, match="idle"):

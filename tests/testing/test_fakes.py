@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import http.client
 import json
+import socket
 import threading
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
@@ -91,6 +95,32 @@ def test_leaving_closes_the_port_and_ends_the_thread():
     with pytest.raises(ConnectionRefusedError):
         post(url)
     assert not [thread for thread in set(threading.enumerate()) - before if thread.name == "gem-background"]
+
+
+def test_leaving_while_clients_connect_leaves_no_connection_open():
+    gc.collect()
+    clients, left = [], threading.Event()
+
+    def connect(address: tuple[str, int]) -> None:
+        with contextlib.suppress(OSError):
+            while not left.is_set():
+                clients.append(socket.create_connection(address))
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ResourceWarning)
+        with FakeEndpoint(["a"]) as fake:
+            url = urlsplit(fake.url)
+            connecting = threading.Thread(target=connect, args=((url.hostname, url.port),))
+            connecting.start()
+            while len(clients) < 20:
+                time.sleep(0.001)
+        left.set()
+        connecting.join()
+        for client in clients:
+            client.close()
+        del fake
+        gc.collect()
+    assert [str(warning.message) for warning in caught] == []
 
 
 def test_leaving_does_not_wait_for_a_delayed_answer():

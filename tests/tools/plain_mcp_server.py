@@ -40,6 +40,7 @@ TOOLS = {
     "sleep": "Respond after n seconds; other calls are handled meanwhile.",
     "sound": "A recording, valid if n is 1.",
     "structured": "Structured content without text.",
+    "wait": "Respond when the file LOG.go exists; other calls are handled meanwhile.",
 }
 
 
@@ -102,9 +103,7 @@ class Server:
             params = {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}
             self.send({"id": "elicited", "method": "elicitation/create", "params": params})
         elif name == "busy":
-            while not os.path.exists(f"{self.log}.go"):
-                time.sleep(0.01)
-            self.answer(number, "done")
+            self.wait(number)
         elif name == "change":
             TOOLS["new"] = "A new tool."
             self.names = [*self.names, "new"]
@@ -118,6 +117,8 @@ class Server:
             timer = threading.Timer(n, self.answer, (number, "slept"))
             timer.daemon = True
             timer.start()
+        elif name == "wait":
+            threading.Thread(target=self.wait, args=(number,), daemon=True).start()
         elif name == "hang":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             time.sleep(3600)
@@ -149,6 +150,11 @@ class Server:
             texts = {"count": str(self.calls), "pid": str(os.getpid()), "echo": str(n)}
             texts["long"] = "x" * int(n) if name == "long" else ""
             self.answer(number, texts.get(name, " ".join(sorted(os.environ))))
+
+    def wait(self, number):
+        while not os.path.exists(f"{self.log}.go"):
+            time.sleep(0.01)
+        self.answer(number, "done")
 
     def answer(self, number, text, **more):
         self.send({"id": number, "result": {"content": [{"type": "text", "text": text}], **more}})

@@ -25,10 +25,13 @@ SERVER = [sys.executable, "-m", "gem.tools.mcp_server.time_mcp"]
 NAMES = ["convert_time", "current_time", "days_in_month", "get_timestamp", "get_week_year", "relative_time"]
 
 
-def free_port():
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
+@pytest.fixture
+def port():
+    """A port that servers of this test can use, one after the other, and nothing else gets."""
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        yield reserved.getsockname()[1]
 
 
 @contextlib.contextmanager
@@ -65,8 +68,7 @@ def inside(text):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("transport, path, options", [("http", "time", ["--path", "/time"]), ("sse", "sse", [])])
-def test_the_server_is_reached_over_each_transport_unless_it_is_unavailable(transport, path, options):
-    port = free_port()
+def test_the_server_is_reached_over_each_transport_unless_it_is_unavailable(transport, path, options, port):
     tool = MCPTool(
         f"http://127.0.0.1:{port}/{path}",
         headers={"X-Env": "1"},
@@ -92,8 +94,7 @@ def test_the_server_is_reached_over_each_transport_unless_it_is_unavailable(tran
 
 
 @pytest.mark.slow
-def test_an_http_session_unknown_to_the_server_is_reopened():
-    port = free_port()
+def test_an_http_session_unknown_to_the_server_is_reopened(port):
     tool = MCPTool(f"http://127.0.0.1:{port}/mcp", protocol="legacy", validate_on_init=False, max_retries=1)
     with contextlib.closing(tool):
         with running("http", port):

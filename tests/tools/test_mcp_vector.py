@@ -21,7 +21,7 @@ SERVER = Path(__file__).parent / "plain_mcp_server.py"
 ENVS, EACH = 8, 13
 COUNT = "<tool_call><tool_name>count</tool_name><arguments>{}</arguments></tool_call>"
 PID = COUNT.replace("count", "pid")
-SLEEP = '<tool_call><tool_name>sleep</tool_name><arguments>{"n": 1}</arguments></tool_call>'
+WAIT = COUNT.replace("count", "wait")
 
 
 @pytest.fixture
@@ -97,16 +97,17 @@ def test_killing_a_server_is_seen_in_one_episode(vec, tmp_path):
 def test_calls_in_flight_return_the_cause_and_the_server_is_restarted(vec, tmp_path):
     play(vec, 1)
     before = started(tmp_path)
-    vec.send([SLEEP] * ENVS)
-    until = time.monotonic() + 30
-    while (tmp_path / "log.calls").read_text().split().count("sleep") < ENVS:
+    vec.send([WAIT] * ENVS)
+    until = time.monotonic() + 60
+    while (tmp_path / "log.calls").read_text().split().count("wait") < ENVS:
         assert time.monotonic() < until
         time.sleep(0.01)
     os.kill(before[0], signal.SIGKILL)
+    (tmp_path / "log.go").touch()
     _, step = vec.recv(min_envs=ENVS)
     told = sum("server ended" in observation for observation in step.observations_B)
     assert told == ENVS // len(before)  # one of its own, or all that shared it
-    assert sum("slept" in observation for observation in step.observations_B) == ENVS - told
+    assert sum("done" in observation for observation in step.observations_B) == ENVS - told
     again = play(vec, 1)
     assert not any(np.isnan(reward) for _, _, reward in again)
     assert len(started(tmp_path)) == len(before) + 1

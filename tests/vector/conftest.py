@@ -5,10 +5,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gem.registry import ENV_REGISTRY
+from gem.vector import thread
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -36,6 +38,31 @@ def threads_before() -> None:
     import leftovers
 
     leftovers.threads_before = set(threading.enumerate())
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let closing take its time, except in tests that set these limits."""
+    from leftovers import SOON
+
+    for name in ("thread.CLOSE_TIMEOUT", "process.CLOSE_TIMEOUT"):
+        monkeypatch.setattr(f"gem.vector.{name}", SOON)
+    for name in ("CANCEL_TIMEOUT", "JOIN_TIMEOUT"):
+        monkeypatch.setattr(f"gem._internal.event_loop.{name}", SOON)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A clock for thread engines and the fixture environments. Only calls that hang time out."""
+    import fixture_envs
+    from clock import Clock
+
+    clock = Clock()
+    monkeypatch.setattr(thread, "time", clock)
+    monkeypatch.setattr(fixture_envs, "time", clock)
+    monkeypatch.setattr(thread.ThreadEngine, "poll_timeout", lambda engine: clock.poll_timeout(engine))
+    yield clock
+    clock.test_ended.set()
 
 
 @pytest.fixture

@@ -119,7 +119,8 @@ class Faulty(Walker):
     """A Walker with injected faults.
 
     Args:
-        faults: (episode, turn) → "raise", "infra", "exit", "hang" or "die"; turn 0 is the reset.
+        faults: (episode, turn) → "raise", "infra", "exit", "hang", "late" or "die"; turn 0 is the reset. "late" hangs,
+            and the time limit of the worker passes at once.
         rate: probability of a fault of `kinds` at each step, determined by seed, episode and turn.
         hang: seconds that "hang" sleeps, in one call, like a stuck library.
         log: a file that receives a line "seed episode turn kind" before each fault.
@@ -222,8 +223,17 @@ def inject(kind: str, hang: float) -> None:
         raise SystemExit("injected")
     if kind == "die":
         os.kill(os.getpid(), signal.SIGKILL)
-    assert kind == "hang", kind
+    if kind == "late":
+        pass_time_limit()
+    assert kind in ("hang", "late"), kind
     time.sleep(hang)
+
+
+def pass_time_limit() -> None:
+    """Let the time limit pass that a worker has set for this call, and if it repeats, the next one start."""
+    left, interval = signal.getitimer(signal.ITIMER_REAL)
+    if left:
+        signal.setitimer(signal.ITIMER_REAL, 0.001, interval)
 
 
 def pause(seconds: float) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 threads_before: set[threading.Thread] = set()  # set before each test of this folder
-SOON = 20.0  # seconds after which eventually() fails
+SOON = 60.0  # seconds after which eventually() fails
 
 
 def eventually(holds: Callable[[], bool]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from clock import hang, hangs
 from fixture_envs import Counting, Echo, Faulty, Waiting, Walker
 from leftovers import SOON, eventually, gem_threads
 from worker_envs import Obedient
@@ -31,6 +32,7 @@ from gem.vector.thread import ThreadPool, ThreadTask
 from gem.wrappers import EpisodeTrackingWrapper, ObservationWrapper
 
 LIMIT = 0.3  # seconds that a call may take
+LONG = 1000.0  # the same, for calls that take their time from a real clock
 pytestmark = pytest.mark.usefixtures("nothing_stays")
 
 
@@ -53,6 +55,7 @@ class AsyncFaulty(Faulty):
         if self.faults.get((self._episode, turn)) != "hang":
             self._inject(turn)
             return
+        hangs()
         try:
             await asyncio.sleep(SOON)
         except asyncio.CancelledError:
@@ -82,11 +85,8 @@ def test_slots_run_on_threads_by_default():
         assert set(gem_threads()) == {"gem-slots"}
 
 
-@pytest.mark.slow
-def test_with_a_time_limit_inline_slots_run_on_threads():
-    with AsyncVectorEnv(
-        [lambda: Faulty({(0, 1): "hang"}, hang=1.0), Walker], runs=["inline"] * 2, timeout=LIMIT
-    ) as env:
+def test_with_a_time_limit_inline_slots_run_on_threads(clock):
+    with AsyncVectorEnv([lambda: Faulty({(0, 1): "hang"}), Walker], runs=["inline"] * 2, timeout=LIMIT) as env:
         env.reset(seed=0)
         with pytest.raises(EnvFailed, match=r"slot 0 failed: timed out after 0.3 s"):
             env.step(["a", "a"])
@@ -129,15 +129,15 @@ def test_inline_slots_do_not_wait_for_slots_in_processes_or_threads(tmp_path):
 
 
 @pytest.mark.slow
-def test_outcomes_of_one_engine_are_kept_when_another_engine_raises(monkeypatch):
+def test_outcomes_of_one_engine_are_kept_when_another_engine_raises(clock, monkeypatch):
     monkeypatch.setattr(thread, "MAX_ABANDONED", 0)
     hung = threading.Event()
 
     class Stuck(Walker):
         def step(self, action):
-            hung.wait(SOON)
+            hang(hung)
 
-    with AsyncVectorEnv([Echo, Stuck], runs=["process", "thread"], timeout=LIMIT, num_workers=1) as env:
+    with AsyncVectorEnv([Echo, Stuck], runs=["process", "thread"], timeout=LONG, num_workers=1) as env:
         env.reset(seed=0)
         with pytest.raises(Exception, match="threads are stuck"):
             env.step(["a", "a"])
@@ -265,17 +265,16 @@ def test_a_coroutine_may_return_any_five_values():
         assert env.step(["a"]).observations_B == ["episode 1 of seed 0"]
 
 
-@pytest.mark.slow
-def test_a_coroutine_that_times_out_is_cancelled_and_uses_no_thread(monkeypatch):
+def test_a_coroutine_that_times_out_is_cancelled_and_uses_no_thread(clock, monkeypatch):
     monkeypatch.setattr(thread, "MAX_ABANDONED", 2)
     AsyncFaulty.cancelled = 0
     fns = [lambda: AsyncFaulty({(0, 1): "hang"})] * 5  # more than the number of threads that may be abandoned
-    with AsyncVectorEnv([*fns, Waiting], timeout=1.0, on_failure="restart") as env:
+    with AsyncVectorEnv([*fns, Waiting], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         step = env.step(["a"] * 6)
         assert [is_failed(step, slot) for slot in range(6)] == [True] * 5 + [False]
         assert step.observations_B[1] == "episode 1 of seed 1"
-        assert step.infos_B[0]["final_info"]["failure"] == "timed out after 1 s"
+        assert step.infos_B[0]["final_info"]["failure"] == "timed out after 0.3 s"
         eventually(lambda: AsyncFaulty.cancelled == 5)
         assert not is_failed(env.step(["a"] * 6))
 
@@ -302,7 +301,7 @@ def test_a_thread_that_closes_a_cancelled_environment_is_stuck_only_after_the_ti
     pool.close([])
 
 
-def test_a_hang_in_the_autoreset_of_a_coroutine_keeps_the_finished_episode():
+def test_a_hang_in_the_autoreset_of_a_coroutine_keeps_the_finished_episode(clock):
     with AsyncVectorEnv([lambda: AsyncFaulty({(1, 0): "hang"}, longest=1)], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         step = env.step(["a"])
@@ -312,7 +311,7 @@ def test_a_hang_in_the_autoreset_of_a_coroutine_keeps_the_finished_episode():
         assert is_failed(step) and step.observations_B == ["episode 2 of seed 0"]
 
 
-def test_with_raise_a_hanging_coroutine_breaks_its_slot_until_reset():
+def test_with_raise_a_hanging_coroutine_breaks_its_slot_until_reset(clock):
     with AsyncVectorEnv([lambda: AsyncFaulty({(0, 1): "hang"}), Waiting], timeout=LIMIT) as env:
         env.reset(seed=0)
         with pytest.raises(EnvFailed, match="slot 0 failed: timed out after"):
@@ -349,7 +348,7 @@ def test_a_coroutine_that_blocks_the_loop_is_an_error_and_no_deadlock(monkeypatc
         opened.set()
 
 
-def test_a_coroutine_that_ignores_cancellation_does_not_block_others(monkeypatch):
+def test_a_coroutine_that_ignores_cancellation_does_not_block_others(clock, monkeypatch):
     monkeypatch.setattr(event_loop, "CANCEL_TIMEOUT", 0.1)
     release = asyncio.Event()
     running = []
@@ -357,6 +356,7 @@ def test_a_coroutine_that_ignores_cancellation_does_not_block_others(monkeypatch
     class Deaf(Waiting):
         async def astep(self, action):
             running.append(asyncio.get_running_loop())
+            hangs()
             while not release.is_set():
                 try:
                     await release.wait()

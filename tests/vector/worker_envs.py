@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fixture_envs import HANG, Walker
+from fixture_envs import HANG, Walker, pass_time_limit
 
 from gem.core import EnvWrapper, Step
 from gem.errors import BadAction, BadValue
@@ -56,28 +56,42 @@ class Obedient(Walker):
         return "finished"
 
     def nap(self) -> str:
-        time.sleep(0.5)
+        """Take longer than an actor of Ray runs calls before it returns their outcomes."""
+        time.sleep(0.05)
         return "rested"
 
+    def use_time(self) -> float:
+        """Use half of the time that this call has left, and return how many seconds it had."""
+        left, interval = signal.getitimer(signal.ITIMER_REAL)
+        signal.setitimer(signal.ITIMER_REAL, left / 2, interval)
+        return left
+
     def hang(self) -> str:
+        """Hang until the time limit, which passes at once."""
         self.note("hanging")
+        pass_time_limit()
         time.sleep(HANG)
         return self.note("woken")
 
     def hang_stubbornly(self) -> str:
+        self.note("hanging")
+        pass_time_limit()
         until = time.monotonic() + HANG
         while time.monotonic() < until:
             with suppress(BaseException):  # including CallTimeout
                 time.sleep(HANG)
         return "woken"
 
-    def swallow_once(self) -> str:
+    def swallow_twice(self) -> int:
+        """Return how many of two calls that hang were interrupted."""
+        interrupted = 0
         for _ in range(2):
             try:
+                pass_time_limit()
                 time.sleep(HANG)
             except BaseException:
-                continue
-        return "woken"
+                interrupted += 1
+        return interrupted
 
     def hang_unreachably(self) -> str:
         """Hang like a C library that blocks signals and does not return."""

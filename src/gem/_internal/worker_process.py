@@ -20,6 +20,8 @@ from contextlib import ExitStack, suppress
 from gem._internal.framing import Channel
 from gem._internal.imports import resolve
 
+EXIT_TIMEOUT = 10.0  # seconds that a process that has closed its connection has to end
+
 # Sets the parent's sys.path before any other import: the working directory may contain a json.py, for example.
 _BOOTSTRAP = """\
 import sys
@@ -79,12 +81,12 @@ class WorkerProcess:
         return self._process.poll() is not None
 
     def exit_reason(self) -> str:
-        """Wait up to a second for the process to end and describe how it ended.
+        """Wait up to EXIT_TIMEOUT seconds for the process to end and describe how it ended.
 
         For example, ``"killed by signal 9 (Killed)"`` or ``"exit status 1"``.
         """
         try:
-            status = self._process.wait(1.0)
+            status = self._process.wait(EXIT_TIMEOUT)
         except subprocess.TimeoutExpired:
             return "it closed its connection"
         return f"killed by signal {-status} ({signal.strsignal(-status)})" if status < 0 else f"exit status {status}"

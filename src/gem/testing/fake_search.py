@@ -13,33 +13,31 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from gem._internal.event_loop import BackgroundLoop
 from gem.errors import BadValue, require
-from gem.testing.fakes import Answer, serving
+from gem.testing.fakes import Answer, LocalServer
 
 
 class _FakeService:
     """Base class of the fake services. Serves _routes() on a free local port inside the `with` block."""
 
-    _background: BackgroundLoop[str] | None = None
+    _server: LocalServer | None = None
 
     def _routes(self, web: Any) -> dict[tuple[str, str], Any]:
         raise NotImplementedError
 
     def __enter__(self: ServiceT) -> ServiceT:
         web = require("aiohttp.web", extra="search")
-        routes = self._routes(web)
-        self._background = BackgroundLoop(lambda: serving(web, routes))
+        self._server = LocalServer(web, self._routes(web))
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._background is not None:
-            self._background.close()
+        if self._server is not None:
+            self._server.close()
 
     def _base_url(self) -> str:
-        if self._background is None:
+        if self._server is None:
             raise BadValue("the fake server is not running; use it in a `with` statement")
-        return self._background.resource
+        return self._server.url
 
 
 ServiceT = TypeVar("ServiceT", bound=_FakeService)

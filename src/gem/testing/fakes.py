@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import random
+import socket
 import threading
 import zlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -16,6 +17,8 @@ from typing import Any, TypeAlias
 
 from gem._internal.event_loop import BackgroundLoop
 from gem.errors import BadValue, require
+
+MOST_CALLS = 64  # of a script function at the same time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +71,8 @@ class FakeEndpoint:
 
     Args:
         script: a sequence of texts and Answers, or a function. The items of a sequence are sent in the order in which
-            requests arrive; the last item is repeated. A function maps a request to a text or an Answer, and may be
-            called concurrently.
+            requests arrive; the last item is repeated. A function maps a request to a text or an Answer. Up to
+            MOST_CALLS calls run concurrently.
 
     Attributes:
         requests: all requests in order of arrival, including retries.
@@ -88,26 +91,26 @@ class FakeEndpoint:
         self.errors: list[Exception] = []
         self.most_at_once = self._open = 0
         self._script = script if callable(script) else list(script)
-        self._background: BackgroundLoop[str] | None = None
+        self._server: LocalServer | None = None
 
     @property
     def url(self) -> str:
         """The ``base_url`` argument for an Endpoint."""
-        if self._background is None:
+        if self._server is None:
             raise BadValue("the fake endpoint is not running; use it in a `with` statement")
-        return self._background.resource + "/v1"
+        return self._server.url + "/v1"
 
     def __enter__(self) -> FakeEndpoint:
         aiohttp_web = require("aiohttp.web", extra="eval")
         handle = partial(self._handle, aiohttp_web)
         routes = {("POST", path): handle for path in ("/v1/chat/completions", "/v1/completions")}
-        self._background = BackgroundLoop(lambda: serving(aiohttp_web, routes))
+        self._server = LocalServer(aiohttp_web, routes)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
-        if self._background is not None:
-            self._background.close()
-        self._background = None
+        if self._server is not None:
+            self._server.close()
+        self._server = None
         if self.errors and kind is None:
             raise self.errors[0]
 
@@ -204,17 +207,40 @@ class FaultyModel:
         return Answer(body=json.dumps({"choices": [choice], "usage": {"completion_tokens": len(ids)}}), delay=delay)
 
 
+class LocalServer:
+    """Serves routes, (method, path) → handler, on a free local port until close().
+
+    Attributes:
+        url: the URL of the server, without a path.
+    """
+
+    def __init__(self, web: Any, routes: Mapping[tuple[str, str], Any]) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        serving = partial(_serving, web, routes, self._listener)
+        self._background = BackgroundLoop(serving, executor_threads=MOST_CALLS)
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def close(self) -> None:
+        """Cancel all handlers, and close the port and the connections. Closing again has no effect."""
+        if not self._background.closing:
+            # First accept no more: asyncio leaves a connection open whose task is cancelled before it has started.
+            self._background.submit(self._stop_accepting()).result()
+            self._background.close()
+
+    async def _stop_accepting(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._listener)
+
+
 @asynccontextmanager
-async def serving(web: Any, routes: Mapping[tuple[str, str], Any]) -> AsyncIterator[str]:
-    """Serve routes, (method, path) → handler, on a free local port. Yields the URL of the server without a path."""
+async def _serving(web: Any, routes: Mapping[tuple[str, str], Any], listener: socket.socket) -> AsyncIterator[None]:
     app = web.Application(client_max_size=1 << 28)
     for (method, path), handler in routes.items():
         app.router.add_route(method, path, handler)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+        await web.SockSite(runner, listener).start()
+        yield
     finally:
         await runner.cleanup()
 
