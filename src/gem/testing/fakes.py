@@ -71,8 +71,8 @@ class FakeEndpoint:
 
     Args:
         script: a sequence of texts and Answers, or a function. The items of a sequence are sent in the order in which
-            requests arrive; the last item is repeated. A function maps a request to a text or an Answer. Up to
-            MOST_CALLS calls run concurrently.
+            requests arrive; the last item is repeated. A function maps a request to a text or an Answer. Up to 64
+            calls run concurrently.
 
     Attributes:
         requests: all requests in order of arrival, including retries.
