@@ -386,7 +386,7 @@ class TestUserIds:
         if os.getuid():
             pytest.skip("needs root")
         program = "import sys, time; print(1, flush=True); time.sleep(600)"
-        with make_sandbox("zygote", level=level) as sandbox, ThreadPoolExecutor() as pool:
+        with ThreadPoolExecutor() as pool, make_sandbox("zygote", level=level) as sandbox:  # closing ends the programs
             sandbox.run("pass")  # starts the server
             server = sandbox._pool.zygotes()[0].pid
             for _ in range(3):
@@ -397,7 +397,6 @@ class TestUserIds:
                     return len({os.stat(f"/proc/{p.pid}").st_uid for p in processes.tree([server])} - {0}) == 3
 
             until(have_three)
-            sandbox.close()  # ends the programs
 
 
 def test_descriptors_that_the_host_sends_to_a_test_runner_are_not_hidden_files(tmp_path):
