@@ -6,8 +6,7 @@ Each condition runs `make test`, `make attack` and `make quick`, and what failed
 order of modules and of the tests in them, and with a PYTHONHASHSEED of its own. Outcomes are kept in build/stress, so
 that an interrupted command continues if it is repeated. Results of another commit are replaced.
 
-Needs Linux and pytest-random-order (extra [dev]); `forks` needs root and a writable cgroup, `weights` needs libfaketime
-(Debian: apt-get install faketime).
+Needs Linux and pytest-random-order (extra [dev]); `forks` needs root and a writable cgroup.
 As a pytest plugin (-p stress_tests), this module changes the initial weights of all models by up to 1e-5.
 """
 
@@ -15,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import glob
 import json
 import os
 import random
@@ -35,6 +33,15 @@ CHANGE = 1e-5  # of initial weights
 SPIN = "while True: pass"
 # Forks until the limit of the group, for as long as it is not killed.
 FORKS = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
+# sitecustomize.py of interpreters whose wall clock jumps by an hour, back and forth, every 5 seconds.
+CLOCK = """
+import time
+
+def stepped(read, hour, monotonic=time.monotonic):
+    return lambda: read() + hour * (int(monotonic() / 5) * 7 % 3 - 1)
+
+time.time, time.time_ns = stepped(time.time, 3600.0), stepped(time.time_ns, 3600 * 10**9)
+"""
 
 
 def pytest_configure(config: object) -> None:
@@ -142,32 +149,14 @@ def one_core() -> Iterator[dict[str, str]]:
 
 @contextlib.contextmanager
 def weights() -> Iterator[dict[str, str]]:
-    """Other initial weights, and a wall clock that jumps by an hour every few seconds; the monotonic clock does not."""
-    [library, *_] = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
-    with tempfile.NamedTemporaryFile("w", suffix=".faketime") as file:
-        os.chmod(file.name, 0o644)
-        stop = threading.Event()
+    """Other initial weights, and a wall clock that jumps by an hour every few seconds; the monotonic clock does not.
 
-        def jump() -> None:
-            chance = random.Random(0)
-            while not stop.wait(5):
-                Path(file.name).write_text(f"{chance.choice([-3600, 0, 3600]):+d}")
-
-        Path(file.name).write_text("+0")
-        thread = threading.Thread(target=jump)
-        thread.start()
-        try:
-            yield {
-                "LD_PRELOAD": library,
-                "FAKETIME_TIMESTAMP_FILE": file.name,
-                "FAKETIME_NO_CACHE": "1",
-                "DONT_FAKE_MONOTONIC": "1",
-                "PYTHONPATH": str(Path(__file__).parent),
-                "PYTEST_ADDOPTS": "-p stress_tests",
-            }
-        finally:
-            stop.set()
-            thread.join()
+    The clock is that of all interpreters but those of sandboxes, in which a preloaded library would be killed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        Path(folder, "sitecustomize.py").write_text(CLOCK)
+        yield {"PYTHONPATH": f"{folder}:{Path(__file__).parent}", "PYTEST_ADDOPTS": "-p stress_tests"}
 
 
 CONDITIONS = {c.__name__.replace("_", "-"): c for c in (order, training, busy, forks, one_core, weights)}
