@@ -48,8 +48,8 @@ def test_the_last_line_of_stderr_says_why_a_program_was_stopped(code, line):
 
 
 def test_the_last_line_of_stderr_says_that_a_program_timed_out(limit_after_output):
-    ok, stdout, stderr = run_python("print('kept'); import time; time.sleep(600)", "none", timeout=60)
-    assert (ok, stdout) == (False, "kept\n") and stderr.endswith("[timed out after 60 s]\n")
+    ok, stdout, stderr = run_python("print('kept', end=''); import time; time.sleep(600)", "none", timeout=60)
+    assert (ok, stdout) == (False, "kept") and stderr.endswith("[timed out after 60 s]\n")
 
 
 def test_isolation_can_be_switched_off_with_one_warning(caplog, monkeypatch):

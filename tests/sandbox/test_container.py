@@ -103,8 +103,8 @@ def test_another_runtime_can_be_selected(engine):
 
 @pytest.mark.parametrize("engine", ["podman", "docker"], indirect=True)
 def test_the_container_of_a_run_that_times_out_is_removed_by_name(engine, sandbox, limit_after_output):
-    result = sandbox.run("print('before', flush=True)\nimport time\ntime.sleep(60)")
-    assert (result.status, result.stdout) == (Status.TIMEOUT, "before\n")
+    result = sandbox.run("print('before', end='')\nimport time\ntime.sleep(60)")
+    assert (result.status, result.stdout) == (Status.TIMEOUT, "before")
     name = options_of(engine.runs()[-1])[0]["--name"][0]
     assert engine.removed(name)
 

@@ -38,7 +38,7 @@ def test_a_program_runs_with_this_interpreter_and_its_libraries(sandbox):
 
 
 def test_all_processes_of_a_run_are_killed_at_a_timeout(sandbox, limit_after_output):
-    code = "import os, time\nif os.fork() == 0:\n    print(os.getpid(), flush=True)\ntime.sleep(600)"
+    code = "import os, time\nif os.fork() == 0:\n    print(os.getpid(), end='')\ntime.sleep(600)"
     result = sandbox.run(code)
     assert result.status is Status.TIMEOUT and result.signal == 9
     wait_until_gone(int(result.stdout))

@@ -203,7 +203,8 @@ def test_a_careless_env_fails_one_check_which_names_the_cause(env, name, says, t
     ],
 )
 @pytest.mark.slow
-def test_an_env_that_grows_fails_a_thorough_check(env, name, says, monkeypatch):
+def test_an_env_that_grows_fails_a_thorough_check(env, name, says, monkeypatch, request):
+    request.addfinalizer(broken_process.release)
     monkeypatch.setattr(env_process, "GROWTH_SECONDS", 0.5)
     monkeypatch.setattr(time, "process_time", time.process_time)  # some of them replace it
     harness = Harness(env_target(spec_of(env)), range(4), 20)
