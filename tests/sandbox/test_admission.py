@@ -27,6 +27,23 @@ def test_only_as_many_programs_run_as_there_are_slots():
     assert slots.free == 4
 
 
+def test_a_thread_that_runs_one_program_after_another_does_not_starve_those_that_wait():
+    slots, waited = Admission(cores=1, per_core=1), threading.Event()
+
+    def wait():
+        with slots.slot():
+            waited.set()
+
+    thread = threading.Thread(target=wait)
+    with slots.slot():
+        thread.start()
+        while not slots._waiting:
+            pass
+    with slots.slot():  # only after the other
+        assert waited.is_set()
+    thread.join()
+
+
 def test_extra_slots_are_taken_without_waiting():
     slots = Admission(cores=1, per_core=3)
     with slots.slot():
@@ -51,7 +68,7 @@ def test_a_reservation_waits_for_a_whole_core_and_goes_before_new_programs():
 
     first = threading.Thread(target=reserve)
     first.start()
-    while not slots._reservations:
+    while not slots._waiting:
         pass
     assert slots.extra(1) == 0  # a slot is free, but the reservation needs it
     second = threading.Thread(target=enter)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,7 +16,7 @@ PER_CORE = 4  # programs that may run at the same time per core; more than one, 
 
 
 class Admission:
-    """Slots for running programs. Thread-safe.
+    """Slots for running programs, given out in the order in which threads ask. Thread-safe.
 
     A thread that already holds a slot gets no second one, so a callback of a running program can run another program.
     A thread that holds a slot must not wait for another thread that needs one, because all slots may be taken.
@@ -29,7 +30,7 @@ class Admission:
         self.per_core, self.free = per_core, cores * per_core
         self._changed = threading.Condition()
         self._thread = threading.local()  # ``holds``: whether the thread holds a slot
-        self._reservations = 0  # threads waiting in reserved(); they go first, or a steady load would starve them
+        self._waiting: deque[object] = deque()  # in order, or threads that run one program after another starve others
 
     @contextmanager
     def slot(self) -> Iterator[None]:
@@ -37,16 +38,14 @@ class Admission:
         if self._holds():
             yield
             return
-        with self._changed:
-            self._changed.wait_for(lambda: self.free >= 1 and not self._reservations)
-            self.free -= 1
+        self._take(1)
         with self._held(1):
             yield
 
     def extra(self, count: int) -> int:
         """Take up to ``count`` free slots without waiting. Returns how many were taken; release() returns them."""
         with self._changed:
-            taken = 0 if self._reservations else min(count, self.free)
+            taken = 0 if self._waiting else min(count, self.free)
             self.free -= taken
             return taken
 
@@ -61,15 +60,21 @@ class Admission:
         if self._holds():
             yield
             return
-        with self._changed:
-            self._reservations += 1
-            try:
-                self._changed.wait_for(lambda: self.free >= self.per_core)
-                self.free -= self.per_core
-            finally:
-                self._reservations -= 1
+        self._take(self.per_core)
         with self._held(self.per_core):
             yield
+
+    def _take(self, count: int) -> None:
+        ticket = object()
+        with self._changed:
+            self._waiting.append(ticket)
+            try:
+                self._changed.wait_for(lambda: self._waiting[0] is ticket and self.free >= count)
+                self.free -= count
+            finally:
+                self._waiting.remove(ticket)
+                if self.free:  # the next may go as well
+                    self._changed.notify_all()
 
     def _holds(self) -> bool:
         return getattr(self._thread, "holds", False)
