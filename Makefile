@@ -51,7 +51,7 @@ test-all: $(VENV)/.dev  ## run the tests with the long versions of those that ar
 	$(pytest) -m "exhaustive or not exhaustive"
 
 fuzz: $(VENV)/.dev  ## grade math answers with fresh seeds, beside math-verify; FUZZ_FLAGS='--seconds 600'
-	$(bin)/python tests/graders/fuzz_math.py $(FUZZ_FLAGS)
+	$(bin)/python tests/graders/math/fuzz_math.py $(FUZZ_FLAGS)
 
 test-viewer: $(VENV)/.viewer  ## test gem view in headless Chromium (Debian: apt-get install chromium chromium-driver)
 	test -f $(axe) || npm install --silent --no-audit --no-fund --prefix $(VENV)/axe axe-core \
@@ -61,20 +61,20 @@ test-viewer: $(VENV)/.viewer  ## test gem view in headless Chromium (Debian: apt
 test-exchange: $(VENV)/.dev  ## test the exports and imports of gem eval with inspect-ai and verifiers, in an environment of their own
 	test -x build/exchange/bin/python || $(PYTHON) -m venv build/exchange
 	PIP_CONSTRAINT= build/exchange/bin/python -m pip install --quiet --disable-pip-version-check inspect-ai==0.3.285 verifiers==0.4.0
-	$(bin)/pytest -rs tests/evaluate/test_exchange.py
+	$(bin)/pytest -rs tests/evaluation/test_exchange.py
 
 test-containers: $(VENV)/.dev  ## play task folders in containers of podman, or of docker with GEM_TEST_ENGINE=docker; scripts/make-test-image makes the image
-	$(bin)/pytest -rs -m containers tests/envs/containers tests/envs/swe tests/sandbox/test_container_machine.py
+	$(bin)/pytest -rs -m containers tests/envs/computers/containers tests/envs/computers/swe tests/sandbox/containers/test_machine.py
 
 test-container-hacks: $(VENV)/.dev  ## every reward hack in containers; takes up to an hour
-	$(bin)/pytest -rs -m 'containers and (exhaustive or not exhaustive)' tests/envs/containers/test_hacks_in_containers.py
+	$(bin)/pytest -rs -m 'containers and (exhaustive or not exhaustive)' tests/envs/computers/containers/test_hacks_in_containers.py
 
 test-tau:  ## compare with the evaluators of TAU-bench and tau2-bench; needs Python 3.12 and both checkouts in $$GEM_DATA
 	@test -d "$(GEM_DATA)/tau-bench" -a -d "$(GEM_DATA)/tau2-bench" || { echo "test-tau needs checkouts of tau-bench and tau2-bench in \$$GEM_DATA"; exit 2; }
 	@$(PYTHON12) -c "" 2>/dev/null || { echo "test-tau needs Python 3.12, as tau2 does: PYTHON12=/path/to/python3.12"; exit 2; }
 	test -x build/tau/bin/python || $(PYTHON12) -m venv build/tau
 	PIP_CONSTRAINT= build/tau/bin/python -m pip install --quiet --disable-pip-version-check -e '$(GEM_DATA)/tau2-bench' -e '.[eval]' pytest hypothesis cloudpickle
-	GEM_TEST_TAU=1 build/tau/bin/python -m pytest -rs -s tests/envs/tau
+	GEM_TEST_TAU=1 build/tau/bin/python -m pytest -rs -s tests/envs/desks/tau
 
 format: $(VENV)/.dev  ## format the code and apply ruff's fixes
 	$(bin)/ruff check --fix .

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from training_runs import TrainingRuns, flags, success, table, train_within
 
 if TYPE_CHECKING:
-    from gem.rl.trainer import Trainer
+    from gem.rl.run.trainer import Trainer
 
 CPU_SECONDS = 320.0  # limit of a run, with imports, warm-up and evaluations
 RESERVED = 10.0  # CPU seconds for the evaluation at the end

@@ -26,7 +26,7 @@ import aiohttp
 import gem
 from gem.core import Env, Step, StopReason
 from gem.policies import Endpoint, EndpointPolicy
-from gem.testing.fakes import Answer, FakeEndpoint
+from gem.testing.fakes.endpoint import Answer, FakeEndpoint
 from table import Line, ratios, report
 
 IN_FLIGHT, LATENCY_S = 512, 0.05

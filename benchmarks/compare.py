@@ -135,7 +135,7 @@ def sandbox(kind: str) -> float:
 
 def python_tool() -> float:
     import gem
-    from gem.tools.python_code_tool import PythonCodeTool
+    from gem.tools.python.tool import PythonCodeTool
     from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
     env = ToolEnvWrapper(gem.make("game:GuessTheNumber-v0"), tools=[PythonCodeTool()], max_tool_uses=100_000)
@@ -150,8 +150,8 @@ def python_tool() -> float:
 
 
 def search() -> float:
-    from gem.tools.search_engine.index import build_index
-    from gem.tools.search_tool import SearchTool
+    from gem.tools.search.index import build_index
+    from gem.tools.search.tool import SearchTool
 
     with tempfile.TemporaryDirectory() as folder:
         rows = (
@@ -173,9 +173,9 @@ def search() -> float:
 
 def mcp() -> float:
     from gem.messages import ToolCall
-    from gem.tools.mcp_tool import MCPTool
+    from gem.tools.mcp.tool import MCPTool
 
-    tool = MCPTool([sys.executable, "-m", "gem.tools.mcp_server.time_mcp"])
+    tool = MCPTool([sys.executable, "-m", "gem.tools.mcp.time_server"])
     call = ToolCall("days_in_month", {"date": "2024-02-03"})
 
     def calls() -> int:

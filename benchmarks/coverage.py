@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gem.evaluate.metrics import (
+from gem.evaluation.metrics import (
     Estimate,
     bootstrap_interval,
     mean_interval,

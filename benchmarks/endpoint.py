@@ -29,7 +29,7 @@ from gem.errors import EndpointError
 from gem.messages import user
 from gem.policies import Endpoint, EndpointPolicy
 from gem.rollout import play_seeds
-from gem.testing.fakes import FakeEndpoint, FaultyModel
+from gem.testing.fakes.endpoint import FakeEndpoint, FaultyModel
 from gem.trajectory import Trajectory
 from gem.vector import SyncVectorEnv
 from table import Line, report

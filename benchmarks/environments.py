@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from training_runs import TrainingRuns, flags, success, table, train_within
 
 if TYPE_CHECKING:
-    from gem.rl.trainer import Trainer
+    from gem.rl.run.trainer import Trainer
 
 CPU_SECONDS = 900.0  # limit of a run, with imports, warm-up and evaluations
 RESERVED = 30.0  # CPU seconds for the evaluation at the end
@@ -79,9 +79,9 @@ def train(name: str, seed: int) -> dict[str, Any]:
 
 def result(trainer: Trainer) -> dict[str, Any]:
     """Return the success rates of each environment on seeds that no evaluation of the run has played."""
-    from gem.evaluate.tasks import held_out_seeds
+    from gem.evaluation.tasks import held_out_seeds
     from gem.policies import RandomPolicy
-    from gem.rl.mixture import make_slots
+    from gem.rl.data.mixture import make_slots
     from gem.rollout import play_seeds
 
     seeds = held_out_seeds(EPISODES + LAST_EPISODES)[EPISODES:]
@@ -117,7 +117,7 @@ def _by_set(trainer: Trainer, scores: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _interval(found: dict[str, Any], mode: str) -> Any:
-    from gem.evaluate.metrics import wilson_interval
+    from gem.evaluation.metrics import wilson_interval
 
     return wilson_interval(round(found["end"][mode] * LAST_EPISODES), LAST_EPISODES)
 

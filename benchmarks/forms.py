@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gem.envs.web.forms import SITES, FormsEnv
-from gem.envs.web.players import Reader
+from gem.envs.web.forms.env import SITES, FormsEnv
+from gem.envs.web.forms.players import Reader
 
 
 class StopsAtOnce:

@@ -6,7 +6,7 @@
   python benchmarks/games.py --part stored                 print the stored scores
 
 Speed is that of `step` alone on random legal actions, on one core; ratios are to GuessTheNumber in the same run.
-The players are described in gem.envs.game_env.players. Exits with 1 if a level is won less often than a harder one, by
+The players are described in gem.envs.games.players. Exits with 1 if a level is won less often than a harder one, by
 more than the 95 % interval and not because of published parameters (INVERTED).
 """
 
@@ -23,9 +23,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 import gem
-from gem.envs.game_env import players
-from gem.envs.game_env.baselines import EPSILONS, INVERTED, Baselines, families, inversions, stored
-from gem.evaluate.metrics import wilson_interval
+from gem.envs.games import players
+from gem.envs.games.baselines import EPSILONS, INVERTED, Baselines, families, inversions, stored
+from gem.evaluation.metrics import wilson_interval
 
 BASELINE = "game:GuessTheNumber-v0"
 LEAST_STEPS = {"game:GuessTheNumber": 100_000}  # steps/s; 20,000 for the other families

@@ -17,8 +17,8 @@ import torch
 
 from gem.policies import Request
 from gem.rl.metrics import peak_memory_mib
-from gem.rl.policy import CausalLMPolicy
-from gem.rl.tiny import build_model, build_tokenizer
+from gem.rl.model.policy import CausalLMPolicy
+from gem.rl.model.tiny import build_model, build_tokenizer
 
 RUNS, PROMPT, NEW = 15, 64, 48
 SHAPES = {"tiny (hidden 64, 2 layers)": (64, 2, 32), "small (hidden 256, 4 layers)": (256, 4, 16)}

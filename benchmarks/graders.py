@@ -34,13 +34,13 @@ import math_verify
 
 from gem.errors import GraderError
 from gem.graders.math import MathGrader, grade_math
-from gem.graders.math_caps import exceeded_cap
+from gem.graders.math.caps import exceeded_cap
 from gem.graders.pool import GraderPool
 
 WORKERS = 2
 CALLERS = 8  # threads that grade a stream; more than there are workers
 LIMIT_S = 2.0  # time limit of a hostile answer, seconds
-MODULES = ["gem.graders.math_warm"]
+MODULES = ["gem.graders.math.warm"]
 HOSTILE = [  # 15 over the caps, and 4 expensive ones that the caps do not catch
     r"9^{9^{9^9}}",
     "99999999!",
@@ -334,7 +334,7 @@ def main() -> int:
     inline("1", "1")
     with GraderPool(WORKERS, timeout=60.0, modules=MODULES) as pool:
         grader = MathGrader(pool)
-        for future in [pool.submit("gem.graders.math_parse:parse", "x") for _ in range(WORKERS)]:
+        for future in [pool.submit("gem.graders.math.parse:parse", "x") for _ in range(WORKERS)]:
             future.result()
         met = compared(grader, repeats, share)
     print("\n| what | median | min | max | unit | target | statistic | met |")

@@ -22,7 +22,7 @@ from threading import Thread
 from typing import Any
 
 from gem.conversation import ChatFormat
-from gem.integrations.tasks import EnvTask, EpisodePool, make_tasks, play_tasks
+from gem.integrations.shared.tasks import EnvTask, EpisodePool, make_tasks, play_tasks
 from gem.policies import Reply, Request
 from gem.rollout import play_seeds
 from gem.trajectory import Trajectory

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 import torch
 
 from gem.policies import Reply, Request
-from gem.rl.imitation import RandomTextPolicy
-from gem.rl.policy import CausalLMPolicy
-from gem.rl.tiny import build_model, build_tokenizer, collect_corpus
+from gem.rl.data.imitation import RandomTextPolicy
+from gem.rl.model.policy import CausalLMPolicy
+from gem.rl.model.tiny import build_model, build_tokenizer, collect_corpus
 from gem.rollout import collect
 from gem.vector import make_vec
 

@@ -4,7 +4,7 @@ The servers are installed into a folder, on the first run:
 
     python benchmarks/mcp_servers.py DIR    # installs with pip and npm; writes benchmarks/results/mcp_servers.md
 
-tests/tools/test_mcp_servers.py makes the same calls.
+tests/tools/mcp/test_servers.py makes the same calls.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from gem.messages import ToolCall, ToolErrorType, ToolResult
-from gem.tools.mcp_tool import MCPTool
+from gem.tools.mcp.tool import MCPTool
 
 RESULTS = Path(__file__).parent / "results" / "mcp_servers.md"
 

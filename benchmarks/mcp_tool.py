@@ -3,7 +3,7 @@
   python benchmarks/mcp_tool.py           1,000 calls from 32 environments, three rounds
   python benchmarks/mcp_tool.py --quick   200 calls from 8, one round
 
-The server is gem.tools.mcp_server.time_mcp over stdin and stdout; a shell wrapper counts how often it is started. The
+The server is gem.tools.mcp.time_server over stdin and stdout; a shell wrapper counts how often it is started. The
 environments are games in make_vec(async_mode=True) with a ToolEnvWrapper each; a slot gets its next call as soon as the
 previous one has finished. Latency is the duration of the environment's step, including the time spent waiting for other
 environments.
@@ -34,7 +34,7 @@ import numpy as np
 import gem
 from gem.core import EnvWrapper
 from gem.messages import ToolCall
-from gem.tools.mcp_tool import MCPTool
+from gem.tools.mcp.tool import MCPTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 from table import Line, report
 
@@ -87,7 +87,7 @@ def counted(**settings: Any) -> Iterator[tuple[MCPTool, Callable[[], list[int]]]
     """Yield a tool, and a function that returns the process ids of all servers started for it."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "started"
-        server = f"{shlex.quote(sys.executable)} -m gem.tools.mcp_server.time_mcp"
+        server = f"{shlex.quote(sys.executable)} -m gem.tools.mcp.time_server"
         command = ["sh", "-c", f"echo $$ >> {shlex.quote(str(log))}; exec {server}"]
         with closing(MCPTool({"command": command[0], "args": command[1:]}, **settings)) as tool:
             yield tool, lambda: [int(line) for line in log.read_text().split()]

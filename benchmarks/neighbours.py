@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gem.graders.code import CodeGrader
-from gem.graders.code_tests import read_tests
+from gem.graders.code.tests import read_tests
 from gem.sandbox import Limits, Sandbox, make_sandbox
 from table import Line, report
 

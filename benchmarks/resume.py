@@ -24,7 +24,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from gem.testing.fakes import Answer, FakeEndpoint, ReceivedRequest
+from gem.testing.fakes.endpoint import Answer, FakeEndpoint, ReceivedRequest
 from gem.trajectory import read_jsonl
 
 ENV, ROLLOUTS, KILLS, CONCURRENCY, TIMEOUT_S = "logic:Rules", 4, 8, 128, 3.0

@@ -36,9 +36,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from gem.messages import ToolCall
-from gem.tools.search_engine.corpus import words
-from gem.tools.search_engine.index import build_index, open_index
-from gem.tools.search_tool import SearchTool
+from gem.tools.search.corpus import words
+from gem.tools.search.index import build_index, open_index
+from gem.tools.search.tool import SearchTool
 from table import Line, ratios, report
 
 ENGINES = ("tantivy", "numpy", "bm25s", "loop")
@@ -201,7 +201,7 @@ def percentiles(times: list[float]) -> dict[str, float]:
 
 def over_http(folder: Path, count: int) -> dict[str, Any]:
     """Time concurrent SearchTool calls of one event loop to a retrieval server in another process."""
-    module = "gem.tools.search_engine.retrieval_server"
+    module = "gem.tools.search.retrieval_server"
     command = [sys.executable, "-m", module, "--index", str(folder / "tantivy"), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -96,7 +96,7 @@ NOTES: dict[str, str] = {
 def train(name: str, seed: int) -> dict[str, Any]:
     """Train in this process. It must be a new one, because all its CPU seconds count."""
     from gem.rl.config import TrainConfig
-    from gem.rl.trainer import Trainer
+    from gem.rl.run.trainer import Trainer
 
     with tempfile.TemporaryDirectory() as out:
         config = TrainConfig(seed=seed, out=out, checkpoint_every=10_000, **COMMON, **SETTINGS[name])
@@ -136,7 +136,7 @@ class Exploitability:
         self.legal = 1.0  # least probability of the legal moves in any information set so far
 
     def add(self) -> None:
-        from gem.rl.strategy import strategy_of
+        from gem.rl.model.strategy import strategy_of
 
         found = strategy_of(self.trainer.policy, self.game)
         self.strategies.append(found.moves)
@@ -169,7 +169,7 @@ def _points(scores: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 def page(rows: list[dict[str, Any]]) -> list[str]:
     """Return the page of the finished runs."""
-    from gem.evaluate.metrics import wilson_interval
+    from gem.evaluation.metrics import wilson_interval
 
     def cells(row: dict[str, Any], mode: str) -> list[str]:
         found = [row["game"], str(row["seed"]), str(row["updates"]), f"{row['cpu_seconds']:.0f}", mode]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gem.graders.code import CodeGrader
-from gem.graders.code_tests import read_tests
+from gem.graders.code.tests import read_tests
 from gem.sandbox import Limits, Machine, Sandbox, Status
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "sandbox"))

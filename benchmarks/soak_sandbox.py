@@ -40,7 +40,7 @@ from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from gem.errors import SandboxError
 from gem.sandbox import Machine, Sandbox, make_sandbox
-from gem.sandbox.container_engine import LABEL, find_engine
+from gem.sandbox.containers.engine import LABEL, find_engine
 from sandbox import descendants
 from soak_jobs import HARMLESS, LIMITS, MACHINE_JOBS, MACHINE_LIMITS, hostile, too_long
 
@@ -295,7 +295,7 @@ def _children_after(seconds: float) -> list[str]:
 
 def _remove_orphans(image: str, folder: str) -> None:
     """Start a container in another process, which removes what killed owners have left."""
-    program = f"from gem.sandbox.container_engine import find_engine; find_engine('podman').flags({image!r})"
+    program = f"from gem.sandbox.containers.engine import find_engine; find_engine('podman').flags({image!r})"
     subprocess.run([sys.executable, "-c", program], env=os.environ | {"TMPDIR": folder}, check=True)
 
 

@@ -24,9 +24,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import gem
-from gem.envs.terminal.task import TerminalTask, start_task
-from gem.envs.terminal.terminal_env import FAMILIES
-from gem.envs.terminal.verify import verify
+from gem.envs.computers.task import TerminalTask, start_task
+from gem.envs.computers.terminal_env import FAMILIES
+from gem.envs.computers.verify import verify
 from gem.sandbox import Limits, Machine, get_sandbox, make_sandbox
 from gem.sandbox.machine import HOME, MachineFiles
 from sandbox import available_bytes, descendants, pss_bytes, row, yes

@@ -17,7 +17,7 @@ import sys
 
 import numpy as np
 
-from gem.evaluate.ratings import rate
+from gem.evaluation.ratings import rate
 
 LEAST, MOST = 0.92, 0.98
 FIELDS = {

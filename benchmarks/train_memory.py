@@ -47,7 +47,7 @@ def resident_mib() -> float:
 def train(setting: str) -> None:
     """Train, and print the readings as JSON."""
     from gem.rl.config import TrainConfig
-    from gem.rl.trainer import Trainer
+    from gem.rl.run.trainer import Trainer
 
     found = []
 

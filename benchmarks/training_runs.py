@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gem.rl.trainer import Trainer
+    from gem.rl.run.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -95,7 +95,7 @@ def train_within(
         The result, with the numbers of updates and episodes and, last, the CPU seconds of the process.
     """
     from gem.rl.config import TrainConfig
-    from gem.rl.trainer import Trainer
+    from gem.rl.run.trainer import Trainer
 
     def show(metrics: dict[str, Any]) -> None:
         greedy = metrics.get("eval", {}).get("greedy", {}).get("success")

@@ -22,10 +22,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gem.envs.webshop import mini
-from gem.envs.webshop.players import FirstHit, Oracle, RightKind, Shopper
-from gem.envs.webshop.published import published_catalogue
-from gem.envs.webshop.webshop import MiniWebshopEnv
+from gem.envs.web.webshop import mini
+from gem.envs.web.webshop.env import MiniWebshopEnv
+from gem.envs.web.webshop.players import FirstHit, Oracle, RightKind, Shopper
+from gem.envs.web.webshop.published import published_catalogue
 
 STORED = Path(__file__).parent.parent / "src/gem/envs/data/webshop/baselines.json"
 SEEDS = 500

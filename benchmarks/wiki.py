@@ -18,13 +18,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "envs" / "wiki"))
 import reader
 
-from gem.envs.encyclopedia_qa import search_index
-from gem.envs.game_env.wikigame import LEVELS, Oracle, WikiGameEnv, WordOverlap
-from gem.envs.wiki.articles import Articles
-from gem.envs.wiki.generate import build_world
-from gem.envs.wiki.questions import Questions
+from gem.envs.games.words.wikigame import LEVELS, Oracle, WikiGameEnv, WordOverlap
+from gem.envs.questions.encyclopedia_qa import search_index
+from gem.envs.web.wiki.articles import Articles
+from gem.envs.web.wiki.generate import build_world
+from gem.envs.web.wiki.questions import Questions
 from gem.graders.exact import exact_match
-from gem.tools.search_tool import format_hits
+from gem.tools.search.tool import format_hits
 
 PLAYERS: dict[str, Callable[[WikiGameEnv], Callable[[str], str]]] = {
     "random link": lambda env: lambda observation: env.sample_random_action(),

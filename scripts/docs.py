@@ -205,7 +205,8 @@ def compatibility() -> str:
         table(["argument", "published", "here", "why"], tables["defaults"]()),
         "## Switches\n",
         table(["setting", "use"], tables["SWITCHES"].items()),
-        "## Forwarded modules\n\nThese paths keep working. New code should import from the module on the right.\n",
+        "## Published paths\n\nThese paths keep working: an import hook reads them from a table, `gem._published`.\n"
+        "Type checkers and editors do not run the hook, so new code should import from the module on the right.\n",
         table(["published", "here"], [(f"`{a}`", f"`{b}`") for a, b in tables["FORWARDED"].items()]),
         "## Arguments and options without effect\n",
         table(["argument or option", "why"], tables["IGNORED"].items()),

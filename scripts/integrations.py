@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import tomllib
 
 ROOT = Path(__file__).parents[1]
-VERSIONS = ROOT / "src/gem/integrations/versions.toml"
+VERSIONS = ROOT / "src/gem/integrations/shared/versions.toml"
 RESULTS, PAGE = ROOT / "tests/integrations/results.json", ROOT / "docs/frameworks.md"
 BEGIN, END = "<!-- begin: scripts/integrations.py document -->\n", "<!-- end -->\n"
 COLUMNS = {

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from facts_kinds import KINDS, TRADES, Fact
 from facts_values import Entity, Link
-from gem.envs.game_env.words import common
+from gem.envs.games.words.lists import common
 from gem.graders.exact import normalize
 from gem.seeding import stream
 

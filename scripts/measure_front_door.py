@@ -88,7 +88,7 @@ def demo() -> list[str]:
 def draw(run: Path) -> None:
     from matplotlib import pyplot
 
-    from gem.rl.plots import CURVES, RecordedRun, draw_curves
+    from gem.rl.run.plots import CURVES, RecordedRun, draw_curves
 
     for theme, (ground, ink, line) in THEMES.items():
         style = {

@@ -1,4 +1,4 @@
-"""Generate the levels of game:RushHour and write them to src/gem/envs/game_env/data/rush_hour.txt. Takes some minutes.
+"""Generate the levels of game:RushHour and write them to src/gem/envs/games/data/rush_hour.txt. Takes some minutes.
 
 Cars are placed at random. Breadth-first search finds all positions that can be reached and their distance to the
 nearest solved one; a few of each range of distances are kept, from parking lots with at most MOST_POSITIONS positions.
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from random import Random
 
-from gem.envs.game_env.rush_hour import LEAST, MOST, RED, SIDE, Car, State, distances, drawn
+from gem.envs.games.grids.rush_hour import LEAST, MOST, RED, SIDE, Car, State, distances, drawn
 
 TARGET = Path(__file__).parents[1] / "src" / "gem" / "envs" / "game_env" / "data" / "rush_hour.txt"
 RANGES = {range(LEAST, 6): 60, range(6, 10): 60, range(10, MOST + 1): 40}  # moves: number of parking lots

@@ -1,4 +1,4 @@
-"""Write the expected results and the faults made by a program into src/gem/envs/swe/repositories/*/hidden.
+"""Write the expected results and the faults made by a program into src/gem/envs/computers/repositories/swe/*/hidden.
 
 A fault changes one operator, boundary or constant. It is kept if at least two hidden tests give another result, so that
 the one that the issue shows is not the only one. Duplicates are removed by their diff. Needs sandbox level ns.
@@ -16,9 +16,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from gem.envs.swe import driver
-from gem.envs.swe.repository import FOLDER, NAMES, Edit, Repository, load
-from gem.envs.terminal.task import CANARY
+from gem.envs.computers.swe import driver
+from gem.envs.computers.swe.repository import FOLDER, NAMES, Edit, Repository, load
+from gem.envs.computers.task import CANARY
 from gem.sandbox import Limits, get_sandbox
 
 FAULTS_PER_REPOSITORY = 90

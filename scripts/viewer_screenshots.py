@@ -15,7 +15,7 @@ from pathlib import Path
 from gem.policies import ScriptedPolicy
 from gem.registry import make
 from gem.rollout import collect
-from gem.tools.python_code_tool import PythonCodeTool
+from gem.tools.python.tool import PythonCodeTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 from gem.trajectory import write_jsonl
 from gem.vector import SyncVectorEnv

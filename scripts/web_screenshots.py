@@ -12,9 +12,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from gem.envs.game_env.wikigame import Oracle, WikiGameEnv
-from gem.envs.web.forms import FormsEnv
-from gem.envs.webshop.webshop import MiniWebshopEnv
+from gem.envs.games.words.wikigame import Oracle, WikiGameEnv
+from gem.envs.web.forms.env import FormsEnv
+from gem.envs.web.webshop.env import MiniWebshopEnv
 from gem.policies import RandomPolicy, Reply, Request
 from gem.rollout import collect
 from gem.trajectory import write_jsonl

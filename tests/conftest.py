@@ -30,7 +30,7 @@ os.environ.setdefault("GEM_CACHE", str(Path(tempfile.gettempdir()) / f"gem-tests
 TESTS = Path(__file__).parent
 # Folders of `make quick`, besides the files that are in none.
 QUICK = {"cli", "conversation", "datasets", "envs", "graders", "policies", "rollout", "tools", "vector", "wrappers"}
-QUICK_ENVS = {"table", "web"}  # folders of tests/envs
+QUICK_ENVS = {"forms", "games", "grids", "questions", "reasoning_gym", "table", "web", "words"}  # folders in tests/envs
 
 
 def pytest_addoption(parser):
@@ -71,8 +71,9 @@ def limit_after_output(monkeypatch) -> None:
 
     Interpreters of sessions have a minute to react to the interrupt that follows.
     """
-    from gem.sandbox import command_sandbox, output, process
-    from gem.sandbox.zygote import execution, machine, session
+    from gem.sandbox import output, process
+    from gem.sandbox.command import sandbox as command_sandbox
+    from gem.sandbox.forkserver.host import execution, machine, session
 
     passed, add = [], output.Capture.add
 
@@ -92,7 +93,7 @@ def limit_after_output(monkeypatch) -> None:
 @pytest.fixture(scope="session")
 def machines() -> None:
     """Skips tests where the kernel refuses what machines need. A machine that does not start there is a failure."""
-    probe = pytest.importorskip("gem.sandbox.zygote.probe")
+    probe = pytest.importorskip("gem.sandbox.forkserver.host.probe")
     if reason := probe.why_not("ns"):
         pytest.skip(f"machines need namespaces: {reason}")
 

@@ -14,7 +14,7 @@ import pytest
 
 import gem
 from gem.core import RESERVED_INFO_KEYS, EndOnTruncation, Env, EnvWrapper, Step, StopReason, require_text
-from gem.envs.game_env.guess_the_number import GuessTheNumberEnv
+from gem.envs.games.guess_the_number import GuessTheNumberEnv
 from gem.errors import BadAction, BadValue, EpisodeOver, UnknownArgument
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 from gem.wrappers import EpisodeTrackingWrapper, ObservationWrapper

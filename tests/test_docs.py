@@ -26,8 +26,8 @@ MODULES = [
 
 
 NEEDS = {
-    **{"gem.rl": "torch", '"math:': "latex2sympy2_extended", "gem.testing.fakes": "aiohttp"},
-    **{"gem.tools.mcp_tool": "mcp", "search_engine": "uvicorn", "keys=True": "pyte"},
+    **{"gem.rl": "torch", '"math:': "latex2sympy2_extended", "gem.testing.fakes.endpoint": "aiohttp"},
+    **{"gem.tools.mcp.tool": "mcp", "search_engine": "uvicorn", "keys=True": "pyte"},
 }  # a word in the code of a page → the library that it needs
 
 

@@ -53,11 +53,9 @@ def test_no_name_is_listed_twice():
 def test_every_public_name_can_be_imported():
     for definition in definitions():
         try:
-            module = importlib.import_module(definition.module)
+            getattr(importlib.import_module(definition.module), definition.name)
         except ImportError as e:
             assert not (e.name or "").startswith("gem"), e  # a library of an extra may be missing
-        else:
-            assert hasattr(module, definition.name), definition.path
 
 
 def test_every_public_class_and_function_has_a_docstring():
@@ -68,17 +66,18 @@ def test_every_public_class_and_function_has_a_docstring():
 
 # Public modules that are tested in a file with another path, and why.
 TESTED_IN = {
-    "gem.sandbox.machine_protocol": "tests/sandbox/test_machine.py",  # tested from both sides by machines
+    "gem.sandbox.machine": "tests/sandbox/forkserver/test_machine.py",  # tested with the machines of fork servers
+    "gem.sandbox.machine_protocol": "tests/sandbox/forkserver/test_machine.py",  # tested from both sides by machines
     "gem.tools.formats.base": "tests/tools/test_formats.py",  # the base of the formats, tested with every format
 }
-# The classes of the environments are public by their ids; games are one file each beside the other environments.
+# The classes of the environments are public by their ids.
 ENVS = {spec.entry_point.partition(":")[0] for spec in ENV_SPECS}
 
 
 def test_every_public_module_has_its_own_test_file():
     missing = []
     for module in sorted({definition.home for definition in definitions()} | ENVS):
-        _, *folders, name = module.replace(".envs.game_env.", ".envs.").split(".")
+        _, *folders, name = module.split(".")
         path = TESTED_IN.get(module, "/".join(["tests", *folders, f"test_{name}.py"]))
         missing += [] if (ROOT / path).is_file() else [path]
     assert missing == []

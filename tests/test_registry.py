@@ -293,7 +293,7 @@ def test_64_threads_make_256_environments(clean_registry):
 
 def test_the_registry_is_a_mapping_of_specs():
     spec = ENV_REGISTRY["game:GuessTheNumber-v0"]
-    assert spec.entry_point == "gem.envs.game_env.guess_the_number:GuessTheNumberEnv"
+    assert spec.entry_point == "gem.envs.games.guess_the_number:GuessTheNumberEnv"
     assert spec.kwargs == {"min_number": 1, "max_number": 20, "max_turns": 10}
     assert "game:GuessTheNumber-v0" in ENV_REGISTRY
     assert "zzz" not in ENV_REGISTRY

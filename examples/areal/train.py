@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from datasets import Dataset
-from gem.integrations.tasks import make_tasks
+from gem.integrations import make_tasks
 
 
 def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:

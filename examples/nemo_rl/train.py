@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from gem.integrations import EnvTask, make_tasks
 from gem.integrations.nemo_rl import TASK_NAME, GemActor, GemDataset
-from gem.integrations.tasks import EnvTask, make_tasks
 
 
 def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:

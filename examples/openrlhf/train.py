@@ -8,8 +8,8 @@ import runpy
 import sys
 from pathlib import Path
 
+from gem.integrations import make_tasks
 from gem.integrations.openrlhf import dataset_rows, use_turn_advantages
-from gem.integrations.tasks import make_tasks
 
 
 def main(arguments: list[str] | None = None) -> list[str]:

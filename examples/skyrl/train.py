@@ -7,8 +7,8 @@ import json
 import sys
 from pathlib import Path
 
+from gem.integrations import make_tasks
 from gem.integrations.skyrl import GemGenerator, dataset_rows
-from gem.integrations.tasks import make_tasks
 
 
 def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:

@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from gem.integrations.tasks import make_tasks
+from gem.integrations import make_tasks
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("file", help="a .jsonl file")

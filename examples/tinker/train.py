@@ -7,7 +7,7 @@ import asyncio
 
 import tinker
 
-from gem.integrations.tasks import make_tasks
+from gem.integrations import make_tasks
 from gem.integrations.tinker import reinforce
 
 

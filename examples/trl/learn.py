@@ -19,11 +19,10 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig
 
-from gem.integrations.tasks import EnvTask, make_tasks, play_tasks
+from gem.integrations import EnvTask, make_tasks, play_tasks
 from gem.integrations.trl import Rollouts, TurnGRPOTrainer, dataset, env_reward
-from gem.rl.config import TrainConfig
-from gem.rl.policy import CausalLMPolicy
-from gem.rl.trainer import Trainer
+from gem.rl import TrainConfig, Trainer
+from gem.rl.model.policy import CausalLMPolicy
 
 ENV, EPISODES, REPLY_TOKENS = "game:GuessTheNumber-v0-easy", 256, 16
 

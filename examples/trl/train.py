@@ -6,7 +6,7 @@ import argparse
 
 from trl import GRPOConfig
 
-from gem.integrations.tasks import make_tasks
+from gem.integrations import make_tasks
 from gem.integrations.trl import Rollouts, TurnGRPOTrainer, dataset, env_reward
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from datasets import Dataset
-from gem.integrations.tasks import make_tasks
+from gem.integrations import make_tasks
 from gem.integrations.verl import dataset_rows
 
 

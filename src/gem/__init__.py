@@ -11,9 +11,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from gem import _published
+
 if TYPE_CHECKING:
     from gem.core import Env, EnvWrapper, Step, StopReason
-    from gem.evaluate import evaluate
+    from gem.evaluation import evaluate
     from gem.registry import ENV_REGISTRY, EnvSpec, list_envs, make, print_envs, register
     from gem.vector.make import make_vec
 
@@ -39,7 +41,9 @@ _HOME = {
     **dict.fromkeys(["Env", "EnvWrapper", "Step", "StopReason"], "gem.core"),
     **dict.fromkeys(["ENV_REGISTRY", "EnvSpec", "list_envs", "make", "print_envs", "register"], "gem.registry"),
     "make_vec": "gem.vector.make",
+    "evaluate": "gem.evaluation.run",
 }
+_published.install()
 
 
 def __getattr__(name: str) -> Any:

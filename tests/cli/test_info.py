@@ -24,7 +24,7 @@ def test_info_shows_rules_parameters_optimum_oracle_and_a_sample_episode(capsys:
         "  max_turns      4\n",
         "Episode reward  -0.1 to 1\n",
         "100.0% of episodes solved, in 2.9 turns on average (balanced search)",
-        "gem.envs.game_env.guess_the_number:Oracle, reads the observation",
+        "gem.envs.games.guess_the_number:Oracle, reads the observation",
         "Sample episode, seed 0, played by the oracle",
         "> \\boxed{5}\nTurn 1: 5 is",
         "Game over (solved): total reward 1 in ",

@@ -90,4 +90,4 @@ def test_list_runs_as_a_module_without_heavy_imports() -> None:
     assert EASY in done.stdout
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "gem.registry" in imported
-    assert not imported & {"torch", "numpy", "rich", "msgspec", "transformers", "gem.cli.play", "gem.envs.game_env"}
+    assert not imported & {"torch", "numpy", "rich", "msgspec", "transformers", "gem.cli.play", "gem.envs.game"}

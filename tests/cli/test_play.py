@@ -319,7 +319,7 @@ def test_an_oracle_that_raises_does_not_end_the_game(monkeypatch: pytest.MonkeyP
     def lost(self: object, observation: str) -> str:
         raise KeyError("move 7")
 
-    monkeypatch.setattr("gem.envs.game_env.guess_the_number.Oracle.act", lost)
+    monkeypatch.setattr("gem.envs.games.guess_the_number.Oracle.act", lost)
     out = play(":hint", "8")
     assert "(KeyError: 'move 7')" in out and "Turn 1: 8 is right." in out
 

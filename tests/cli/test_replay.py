@@ -7,7 +7,7 @@ import pytest
 
 from gem.cli import main
 from gem.registry import ENV_REGISTRY
-from gem.testing.playthroughs import file_name
+from gem.testing.env.playthroughs import file_name
 
 EASY = "game:GuessTheNumber-v0-easy"
 

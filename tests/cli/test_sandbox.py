@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from gem.cli import main
-from gem.testing.check_sandbox import CHECKS, check_sandbox
+from gem.testing.sandbox.check_sandbox import CHECKS, check_sandbox
 
 BACKEND = ["--backend", "subprocess"]
 
@@ -98,7 +98,7 @@ def test_selftest_shows_a_line_for_each_check_and_a_summary(few_checks, capsys):
 
 
 def test_selftest_fails_if_a_check_fails(few_checks, capsys, monkeypatch):
-    from gem.sandbox.subprocess_ import SubprocessSandbox
+    from gem.sandbox.command.subprocess_ import SubprocessSandbox
 
     honest = SubprocessSandbox.report
     monkeypatch.setattr(

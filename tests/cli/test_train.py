@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 
 from gem.cli import main
 from gem.errors import BadValue
-from gem.rl.trainer import Trainer
+from gem.rl.run.trainer import Trainer
 
 pytestmark = pytest.mark.train
 
@@ -122,7 +122,7 @@ def test_it_says_that_it_is_starting_before_pytorch_is_imported(tmp_path, capsys
     assert main(["train", "--out", str(tmp_path), "--name", "r", *SMALL]) == 2
     captured = capsys.readouterr()
     assert captured.out == "Starting: game:GuessTheNumber-v0-easy, 2 updates of 8 episodes.\n"
-    assert "stopped at gem.rl.trainer" in captured.err
+    assert "stopped at gem.rl.run.trainer" in captured.err
 
 
 def test_json_has_the_results_and_progress_goes_to_stderr(tmp_path, capsys):

@@ -12,9 +12,11 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from gem._published import PUBLISHED
+
 RECORD = Path(__file__).with_name("published_surface.txt")
 
-# Module of the compatibility layer → module that new code should use.
+# Modules of the compatibility layer → module that new code should use. gem._published has the other published paths.
 FORWARDED = {
     "gem.utils.constants": "gem.envs",
     "gem.utils.debug": "gem.rollout",
@@ -23,18 +25,16 @@ FORWARDED = {
     "gem.utils.qa_em": "gem.graders.exact",
     "gem.utils.sandbox": "gem.sandbox",
     "gem.utils.seeding": "gem.seeding",
-    "gem.vector.vector_env": "gem.vector",
-    "gem.vector.sync_vector_env": "gem.vector",
-    "gem.vector.async_vector_env": "gem.vector",
-    "gem.wrappers.observation_wrapper": "gem.wrappers",
-    "gem.wrappers.episode_tracking_wrapper": "gem.wrappers",
-    "gem.envs.game_env.game_2048": "gem.envs.game_env.game2048",
-    "gem.envs.game_env.crosswords.crosswords": "gem.envs.game_env.crosswords",
-    "gem.envs.game_env.sokoban.sokoban": "gem.envs.game_env.sokoban",
-    "gem.envs.game_env.wikigame.backend": "gem.envs.wiki",
-    "gem.envs.game_env.wikigame.wikigame": "gem.envs.game_env.wikigame",
-    "gem.envs.multiagent": "gem.multiagent",
-    "gem.envs.multiagent.multi_agent_env": "gem.multiagent",
+    **PUBLISHED,
+    **dict.fromkeys(
+        ["gem.vector.async_vector_env", "gem.vector.sync_vector_env", "gem.vector.vector_env"], "gem.vector"
+    ),
+    **dict.fromkeys(["gem.wrappers.episode_tracking_wrapper", "gem.wrappers.observation_wrapper"], "gem.wrappers"),
+    **{
+        path: "gem.tools"
+        for path, home in PUBLISHED.items()
+        if home.startswith("gem.tools.") and home.endswith(".tool")
+    },
 }
 
 # Modules whose environments are made from ids instead → the ids.
@@ -96,7 +96,7 @@ NOT_PROVIDED = {
             f"gem.tools.search_engine.retrieval_server:{name}"
             for name in ("BaseRetriever", "BM25Retriever", "DenseRetriever", "get_retriever")
         ),
-        "gem.tools.search_engine.index opens and searches an index in this process",
+        "gem.tools.search.index opens and searches an index in this process",
     ),
 }
 

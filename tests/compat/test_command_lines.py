@@ -7,7 +7,8 @@ import json
 import pytest
 
 from gem.errors import CompatibilityWarning
-from gem.tools.search_engine import retrieval_server, serp_search_server, web
+from gem.tools.search import web
+from gem.tools.search_engine import retrieval_server, serp_search_server
 
 
 @pytest.fixture

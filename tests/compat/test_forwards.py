@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import random
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
 import pytest
 
 import gem
+from gem._published import PUBLISHED
 from gem.errors import BadValue
 from gem.utils import debug, math_grader, parsing, qa_em, seeding
 from gem.utils.constants import BASE_IMPORTS, TERMINAL_STATE, LanguageGameReward
@@ -128,6 +132,26 @@ def test_a_policy_may_be_a_coroutine_function(capsys):
 
     asyncio.run(debug.run_and_print_episode_async(gem.make(GAME), policy))
     assert "terminated" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", PUBLISHED)
+def test_a_published_path_is_the_module_that_it_names(path):
+    module, home = importlib.import_module(path), importlib.import_module(PUBLISHED[path])
+    names = [name for name in vars(home) if not name.startswith("_")]
+    assert names and all(getattr(module, name) is getattr(home, name) for name in names)
+    assert home.__spec__.name == PUBLISHED[path]  # the import system has not renamed it
+
+
+def test_a_published_server_runs_by_its_path():
+    command = [sys.executable, "-m", "gem.tools.mcp_server.time_mcp", "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "--transport" in shown
+
+
+def test_a_path_that_was_never_published_does_not_exist():
+    for path in ("gem.envs.game_env.chess", "gem.tools.search_engine.index"):
+        with pytest.raises(ModuleNotFoundError, match=path):
+            importlib.import_module(path)
 
 
 def test_the_multi_agent_environment_is_where_it_was():

@@ -11,7 +11,7 @@ from gem.errors import BadValue
 POSITIONS = {
     "crosswords:CrosswordsEnv": ((True, 40, 3), {"hardcore": True, "max_turns": 40, "num_words": 3}),
     "fifteen_puzzle:FifteenPuzzleEnv": ((30, 3, "monte_carlo", 100), {"max_turns": 30, "num_rows": 3}),
-    "game2048:Game2048Env": ((128, 60, 4), {"target_tile": 128, "max_turns": 60}),
+    "game_2048:Game2048Env": ((128, 60, 4), {"target_tile": 128, "max_turns": 60}),
     "guess_the_number:GuessTheNumberEnv": ((2, 9, 4), {"min_number": 2, "max_number": 9, "max_turns": 4}),
     "hangman:HangmanEnv": ((5, True, 12), {"lengths": (5,), "hardcore": True, "max_turns": 12}),
     "mastermind:MastermindEnv": ((3, 6, True, 8), {"duplicate_numbers": True, "max_turns": 8}),
@@ -30,7 +30,7 @@ POSITIONS = {
 RANDOM = {
     "crosswords:CrosswordsEnv": {"hardcore": None, "num_words": None, "max_turns": None},
     "fifteen_puzzle:FifteenPuzzleEnv": {"num_rows": None, "max_turns": None},
-    "game2048:Game2048Env": {"target_tile": None, "max_turns": None},
+    "game_2048:Game2048Env": {"target_tile": None, "max_turns": None},
     "guess_the_number:GuessTheNumberEnv": {"min_number": None, "max_number": None, "max_turns": None},
     "hangman:HangmanEnv": {"word_length": None, "max_turns": None},
     "mastermind:MastermindEnv": {"code_length": None, "num_numbers": None, "max_turns": None},
@@ -98,7 +98,7 @@ def test_room_size_is_another_name_of_the_room_of_sokoban():
 
 def test_another_board_size_than_that_of_the_original_game_is_refused():
     with pytest.raises(BadValue, match="board_size must be 4"):
-        load("game2048:Game2048Env")(64, 50, 5)
+        load("game_2048:Game2048Env")(64, 50, 5)
 
 
 def test_a_random_move_of_one_kind_can_be_drawn():

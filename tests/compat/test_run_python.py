@@ -6,7 +6,8 @@ import logging
 import pytest
 
 from gem.errors import BadValue, SandboxError
-from gem.sandbox import get_sandbox, subprocess_
+from gem.sandbox import get_sandbox
+from gem.sandbox.command import subprocess_
 from gem.utils.sandbox import run_python
 
 

@@ -181,7 +181,7 @@ def test_the_only_configuration_of_a_folder_is_loaded(tmp_path, monkeypatch):
     write_jsonl(tmp_path / "google-research-datasets" / "nq_open" / "nq_open" / "validation.jsonl")
     monkeypatch.setenv("GEM_DATA", str(tmp_path))
     assert list(load_rows("google-research-datasets/nq_open", "validation")) == ROWS
-    monkeypatch.setattr("gem.envs.qa_env.QaEnv.open", lambda env, row: row["problem"])
+    monkeypatch.setattr("gem.envs.questions.qa_env.QaEnv.open", lambda env, row: row["problem"])
     assert len(gem.make("eval:QaOpen").dataset) == 7
 
 

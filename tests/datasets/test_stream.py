@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gem.datasets import Stream, hub_rows, load_rows, stream_rows
-from gem.envs.math_env import MathEnv
+from gem.envs.questions.math_env import MathEnv
 from gem.errors import BadValue
 
 ROWS = [{"problem": f"{n}+1?", "answer": str(n + 1)} for n in range(7)]

@@ -17,7 +17,7 @@ from gem._internal.untrusted import escaped
 from gem.errors import BadValue, EndpointError, GraderError
 from gem.graders.judge import Judge
 from gem.policies.endpoint import Endpoint
-from gem.testing.fakes import Answer, FakeEndpoint, ReceivedRequest
+from gem.testing.fakes.endpoint import Answer, FakeEndpoint, ReceivedRequest
 
 
 def token_of(request: ReceivedRequest) -> str:

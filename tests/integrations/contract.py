@@ -21,10 +21,10 @@ import torch
 import gem
 from gem.conversation import ChatFormat
 from gem.core import EnvWrapper
-from gem.integrations.sequences import PackedEpisode, TrainingSequence, pack_episode
-from gem.integrations.tasks import EnvTask, make_tasks
+from gem.integrations.shared.sequences import PackedEpisode, TrainingSequence, pack_episode
+from gem.integrations.shared.tasks import EnvTask, make_tasks
 from gem.policies import Reply, Request
-from gem.rl.tiny import build_model, build_tokenizer, collect_corpus
+from gem.rl.model.tiny import build_model, build_tokenizer, collect_corpus
 from gem.rollout import play_seeds
 from gem.seeding import derive
 from gem.trajectory import Trajectory

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from gem.integrations.tasks import EpisodePool  # noqa: E402
+from gem.integrations.shared.tasks import EpisodePool  # noqa: E402
 
 from .contract import GAME_TASKS, MATH_TASKS, Held, PromptMismatch, ReplayEngine, check  # noqa: E402
 

@@ -30,7 +30,7 @@ import gem
 import gem.integrations.nemo_rl as adapter
 from gem.errors import InfraError
 from gem.integrations.nemo_rl import TASK_NAME, GemActor, GemBatchEnvironment, GemDataset
-from gem.integrations.tasks import make_tasks
+from gem.integrations.shared.tasks import make_tasks
 
 from .contract import GAME_TASKS, MATH_TASKS, Held, PromptMismatch, ReplayEngine, check
 

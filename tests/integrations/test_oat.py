@@ -70,8 +70,8 @@ for name in ABSENT.split():  # Oat has imported them; other packages test for th
 import gem.integrations.oat as adapter
 from gem.errors import BadValue
 from gem.integrations.oat import GemActor, GemArgs, GemLearner, GemMultiTurnActor, GemMultiTurnLearner, fill
-from gem.integrations.sequences import rebn, turn_returns
-from gem.integrations.tasks import EnvTask
+from gem.integrations.shared.sequences import rebn, turn_returns
+from gem.integrations.shared.tasks import EnvTask
 
 from .contract import GAME_TASKS, MATH_TASKS, Held, PromptMismatch, ReplayEngine, check
 

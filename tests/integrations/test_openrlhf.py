@@ -50,7 +50,7 @@ from openrlhf.trainer.ray.vllm_engine import _load_agent_executor  # noqa: E402
 
 import gem.integrations.openrlhf as adapter  # noqa: E402
 from gem.errors import InfraError  # noqa: E402
-from gem.integrations.sequences import rebn, turn_returns  # noqa: E402
+from gem.integrations.shared.sequences import rebn, turn_returns  # noqa: E402
 
 from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, mask, mutate_packing, token  # noqa: E402
 

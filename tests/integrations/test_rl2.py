@@ -28,7 +28,7 @@ from RL2.utils.communication import with_session
 
 import gem.integrations.rl2 as adapter
 from gem.errors import InfraError
-from gem.integrations.sequences import rebn
+from gem.integrations.shared.sequences import rebn
 from gem.trajectory import Trajectory
 
 from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, late, mask, mutate_packing, token

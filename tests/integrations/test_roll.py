@@ -34,8 +34,8 @@ from roll.utils.functionals import compute_token_reward
 import gem.integrations.roll as adapter
 from gem.errors import BadValue, InfraError
 from gem.integrations.roll import GemStepEnvManager, GemTrajEnvManager
-from gem.integrations.sequences import turn_returns
-from gem.integrations.tasks import EnvTask
+from gem.integrations.shared.sequences import turn_returns
+from gem.integrations.shared.tasks import EnvTask
 from gem.policies import Reply
 
 from .contract import GAME_TASKS, MATH_TASKS, Held, PromptMismatch, ReplayEngine, check

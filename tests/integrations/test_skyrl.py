@@ -38,9 +38,9 @@ import gem.integrations.skyrl as adapter
 from gem.conversation import History
 from gem.conversation.observations import images_of
 from gem.errors import BadValue, InfraError
-from gem.integrations.sequences import pad, rebn
+from gem.integrations.shared.sequences import pad, rebn
+from gem.integrations.shared.tasks import make_tasks
 from gem.integrations.skyrl import GemGenerator, GemTextEnv, dataset_rows
-from gem.integrations.tasks import make_tasks
 
 from .contract import GAME_TASKS, MATH_TASKS, Held, PromptMismatch, ReplayEngine, check, cut, late, mask, token
 

@@ -30,8 +30,8 @@ from slime.utils.types import Sample
 
 import gem.integrations.slime as adapter
 from gem.errors import InfraError
-from gem.integrations.sequences import rebn
-from gem.integrations.tasks import EnvTask, EpisodePool
+from gem.integrations.shared.sequences import rebn
+from gem.integrations.shared.tasks import EnvTask, EpisodePool
 
 from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, cut, mask, mutate_packing, token
 

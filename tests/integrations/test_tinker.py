@@ -13,8 +13,8 @@ pytest.importorskip("tinker")
 import tinker
 
 import gem.integrations.tinker as adapter
-from gem.integrations.sequences import pack_batch, pack_episode, rebn
-from gem.integrations.tasks import EpisodePool
+from gem.integrations.shared.sequences import pack_batch, pack_episode, rebn
+from gem.integrations.shared.tasks import EpisodePool
 from gem.integrations.tinker import reinforce, sampler, training_data
 
 from .contract import GAME, GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check

@@ -17,8 +17,8 @@ from trl import GRPOConfig, GRPOTrainer
 
 import gem.integrations.trl as adapter
 from gem.errors import BadValue
-from gem.integrations.sequences import rebn
-from gem.integrations.tasks import EnvTask, make_tasks
+from gem.integrations.shared.sequences import rebn
+from gem.integrations.shared.tasks import EnvTask, make_tasks
 from gem.integrations.trl import GemEnvironment, Rollouts, TurnGRPOTrainer, dataset, env_reward
 from gem.policies import oracle
 

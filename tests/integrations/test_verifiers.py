@@ -16,9 +16,9 @@ pytest.importorskip("verifiers")
 
 import verifiers.v1 as vf
 
-from gem.integrations.tasks import EnvTask, make_tasks
+from gem.integrations.shared.tasks import EnvTask, make_tasks
 from gem.integrations.verifiers import GemEnv, GemTaskset, GemTasksetConfig
-from gem.testing.fakes import Answer, FakeEndpoint
+from gem.testing.fakes.endpoint import Answer, FakeEndpoint
 
 from .contract import GAME, GAME_TASKS, MATH, MATH_TASKS, TextReplies
 

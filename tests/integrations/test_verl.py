@@ -31,9 +31,9 @@ from verl.workers.rollout.replica import TokenOutput
 
 import gem.integrations.verl as adapter
 from gem.errors import InfraError
-from gem.integrations.sequences import rebn, turn_returns
-from gem.integrations.tasks import EnvTask
-from gem.rl.advantages import EpisodeRewards, Estimator
+from gem.integrations.shared.sequences import rebn, turn_returns
+from gem.integrations.shared.tasks import EnvTask
+from gem.rl.estimate.advantages import EpisodeRewards, Estimator
 
 from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, late, mask, mutate_packing, token
 

@@ -53,7 +53,7 @@ def test_the_oracle_is_found_below_wrappers():
 
 
 def test_a_missing_oracle_names_the_spec_field(monkeypatch):
-    from gem.envs.game_env.guess_the_number import GuessTheNumberEnv
+    from gem.envs.games.guess_the_number import GuessTheNumberEnv
 
     with pytest.raises(BadValue, match=r"no oracle is known for .*EnvSpec\.oracle"):
         oracle(GuessTheNumberEnv())

@@ -16,10 +16,10 @@ from gem.errors import BadValue
 from gem.policies import Endpoint, EndpointPolicy, Request
 from gem.policies.completion import parse_completion, with_closing_tag
 from gem.rollout import Collector, play_seeds
-from gem.testing.fakes import Answer, FakeEndpoint, ReceivedRequest
+from gem.testing.fakes.endpoint import Answer, FakeEndpoint, ReceivedRequest
 from gem.tools.formats import OpenAIFormat
 from gem.tools.function_tool import FunctionTool
-from gem.tools.python_code_tool import PythonCodeTool
+from gem.tools.python.tool import PythonCodeTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 from gem.trajectory import Trajectory, Turn
 from gem.vector import SyncVectorEnv

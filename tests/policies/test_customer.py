@@ -13,7 +13,7 @@ from gem.policies.customer import ModelCustomer
 @pytest.fixture
 def fakes():
     pytest.importorskip("aiohttp")
-    from gem.testing import fakes
+    from gem.testing.fakes import endpoint as fakes
 
     return fakes
 

@@ -20,7 +20,7 @@ pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 from gem._internal.http_client import MAX_PAUSE_S, _parse_retry_after
 from gem.errors import BadValue, EndpointError, InfraError
 from gem.policies.endpoint import Completion, Endpoint
-from gem.testing.fakes import Answer, FakeEndpoint, ReceivedRequest
+from gem.testing.fakes.endpoint import Answer, FakeEndpoint, ReceivedRequest
 
 ASK = [{"role": "user", "content": "2 + 2?"}]
 KEY = "sk-a-very-secret-key"

@@ -16,7 +16,7 @@ from gem.errors import BadValue
 from gem.policies import Request
 from gem.policies.endpoint import AccessRefused, Endpoint, EndpointPolicy, RequestRefused
 from gem.rollout import collect, play_seeds
-from gem.testing.fakes import Answer, FakeEndpoint, ReceivedRequest
+from gem.testing.fakes.endpoint import Answer, FakeEndpoint, ReceivedRequest
 from gem.tools.formats import OpenAIFormat
 from gem.tools.function_tool import FunctionTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper

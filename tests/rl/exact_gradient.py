@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gem.rl.advantages import EpisodeRewards, Estimator
-from gem.rl.scoring import TokenScores
+from gem.rl.estimate.advantages import EpisodeRewards, Estimator
+from gem.rl.model.scoring import TokenScores
 from gem.rollout import BranchPlan
 from gem.trajectory import Trajectory, Turn
 

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any
 
 from gem.policies import Request
-from gem.rl.loading import load_pretrained
-from gem.rl.policy import CausalLMPolicy
+from gem.rl.model.loading import load_pretrained
+from gem.rl.model.policy import CausalLMPolicy
 
 
 class ModelServer:

@@ -20,13 +20,13 @@ import torch
 from exact_gradient import TabularPolicy, all_episodes, all_trees, exact_gradient, gradient
 from torch import Tensor
 
-import gem.rl.critic
-from gem.rl import advantages
-from gem.rl.advantages import Estimator
-from gem.rl.batch import Example, collate
+import gem.rl.model.critic
 from gem.rl.config import TrainConfig
-from gem.rl.critic import Critic, prompt_ends
-from gem.rl.learner import Learner
+from gem.rl.estimate import advantages
+from gem.rl.estimate.advantages import Estimator
+from gem.rl.estimate.batch import Example, collate
+from gem.rl.model.critic import Critic, prompt_ends
+from gem.rl.run.learner import Learner
 from gem.rollout import BranchPlan
 
 pytestmark = pytest.mark.train
@@ -141,8 +141,8 @@ def test_the_values_of_a_shared_critic_leave_the_gradient_exact():
 
 
 def test_values_that_are_read_one_token_later_are_found(monkeypatch):
-    ends = gem.rl.critic.prompt_ends
-    monkeypatch.setattr(gem.rl.critic, "prompt_ends", lambda example: [(t + 1, k) for t, k in ends(example)])
+    ends = gem.rl.model.critic.prompt_ends
+    monkeypatch.setattr(gem.rl.model.critic, "prompt_ends", lambda example: [(t + 1, k) for t, k in ends(example)])
     options = UNBIASED["gae"][2]
     found = expected_gradient(TabularPolicy(), 1, critic=shared_critic(), **options)
     assert (found - exact_gradient(TabularPolicy(), GAMMA)).abs().max() > 1e-3

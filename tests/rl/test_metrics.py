@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gem.rl.metrics import summarize
-from gem.rl.monitor import (
+from gem.rl.run.monitor import (
     IN_A_ROW,
     MAX_CLIPPED,
     MAX_CUT,
@@ -62,7 +62,7 @@ def test_every_warning_and_its_threshold_are_documented():
 def test_every_metric_is_documented_and_every_documented_metric_exists(tmp_path: Path):
     pytest.importorskip("torch")
     from gem.rl.config import TrainConfig
-    from gem.rl.trainer import Trainer
+    from gem.rl.run.trainer import Trainer
 
     of_episodes = set(documented("Episodes"))
     found: set[str] = set()

@@ -55,7 +55,7 @@ def test_every_recipe_is_a_valid_configuration_with_the_settings_of_the_paper():
 @pytest.fixture(scope="module")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> str:
     pytest.importorskip("torch")
-    from gem.rl.tiny import build_model, build_tokenizer
+    from gem.rl.model.tiny import build_model, build_tokenizer
 
     folder = tmp_path_factory.mktemp("model")
     tokenizer = build_tokenizer([path.read_text() for path in RECIPES], vocabulary=400)
@@ -73,7 +73,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_recipe_trains_a_tiny_model_on_stub_rows(recipe: Path, tiny_model: str, stub_data: Path, tmp_path: Path):
     if recipe.stem.startswith("rg-"):
         pytest.importorskip("reasoning_gym")
-    from gem.rl.trainer import Trainer
+    from gem.rl.run.trainer import Trainer
 
     config = configuration(recipe, model=tiny_model, out=str(tmp_path), name="r", device="cpu", **TINY)
     (env,) = config.env

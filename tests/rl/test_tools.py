@@ -12,8 +12,8 @@ import torch
 
 from gem.cli import main
 from gem.rl.config import TrainConfig
-from gem.rl.tiny import build_model, build_tokenizer
-from gem.rl.trainer import Trainer
+from gem.rl.model.tiny import build_model, build_tokenizer
+from gem.rl.run.trainer import Trainer
 from gem.trajectory import read_jsonl
 
 pytestmark = pytest.mark.train

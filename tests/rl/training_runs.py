@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gem.rl.config import TrainConfig
-from gem.rl.trainer import Trainer
+from gem.rl.run.trainer import Trainer
 
 
 def timeless(path: Path) -> list[dict[str, object]]:

@@ -14,7 +14,7 @@ pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 from gem.core import Env, Step, StopReason
 from gem.policies import Endpoint, EndpointPolicy
 from gem.rollout import play_seeds
-from gem.testing.fakes import FakeEndpoint, FaultyModel
+from gem.testing.fakes.endpoint import FakeEndpoint, FaultyModel
 from gem.trajectory import Trajectory
 from gem.vector import SyncVectorEnv
 from gem.vector.thread import ThreadVectorEnv

@@ -10,7 +10,7 @@ import pytest
 
 import gem
 from gem.errors import BadValue
-from gem.evaluate.tournament import sparring_player
+from gem.evaluation.tournament import sparring_player
 from gem.policies import RandomPolicy, Reply, ScriptedPolicy
 from gem.rollout import Match, games, play_games
 

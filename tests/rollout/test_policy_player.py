@@ -246,7 +246,7 @@ def test_branches_continue_with_the_conversation_of_the_opponent():
 def test_threads_do_not_wait_for_each_other_at_an_endpoint_and_a_failed_request_fails_its_slot_alone():
     pytest.importorskip("aiohttp")
     from gem.policies import Endpoint, EndpointPolicy
-    from gem.testing.fakes import Answer, FakeEndpoint
+    from gem.testing.fakes.endpoint import Answer, FakeEndpoint
 
     seen, together = [], threading.Barrier(8)
 
@@ -278,8 +278,8 @@ def test_threads_do_not_wait_for_each_other_at_an_endpoint_and_a_failed_request_
 def test_contexts_are_those_of_games_between_policies():
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    from gem.rl.policy import CausalLMPolicy
-    from gem.rl.tiny import build_model, build_tokenizer
+    from gem.rl.model.policy import CausalLMPolicy
+    from gem.rl.model.tiny import build_model, build_tokenizer
 
     class Model(CausalLMPolicy):
         def act(self, requests):

@@ -26,8 +26,8 @@ from hypothesis import strategies as st
 from gem.conversation import History, RetokenizationMeter, as_messages, conversation
 from gem.core import Env, Step, StopReason
 from gem.messages import Message, assistant, tool, user
-from gem.rl.policy import CausalLMPolicy
-from gem.rl.tiny import build_model
+from gem.rl.model.policy import CausalLMPolicy
+from gem.rl.model.tiny import build_model
 from gem.rollout import Collector, collect
 from gem.tools.base_tool import BaseTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper

@@ -28,7 +28,7 @@ START = """
 import asyncio, json, os, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from gem.sandbox import Case, Limits, make_sandbox
-from gem.sandbox.zygote import processes
+from gem.sandbox.forkserver.limits import processes
 
 def square(n):
     result = sandbox.run(f"print({n} ** 2)")

@@ -10,7 +10,7 @@ from waiting import until
 
 from gem.errors import BadValue
 from gem.sandbox import Case, Limits, Status
-from gem.sandbox.zygote import values
+from gem.sandbox.forkserver.entry import values
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
 LIMITS = Limits(wall_s=20, memory_bytes=512 << 20)

@@ -1,13 +1,13 @@
-"""The report claims only what the checks of gem.testing.check_sandbox show, with and without cgroups."""
+"""The report claims only what the checks of gem.testing.sandbox.check_sandbox show, with and without cgroups."""
 
 import sys
 
 import pytest
 
 from gem.sandbox import Report, make_sandbox
-from gem.sandbox.zygote import cgroup
-from gem.testing import sandbox_limits
-from gem.testing.check_sandbox import CONTAINMENT_CHECKS, check_sandbox
+from gem.sandbox.forkserver.limits import cgroup
+from gem.testing.sandbox import limits as sandbox_limits
+from gem.testing.sandbox.check_sandbox import CONTAINMENT_CHECKS, check_sandbox
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
 

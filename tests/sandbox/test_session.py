@@ -15,8 +15,9 @@ from waiting import idle, processes_of, until
 
 from gem.errors import BadValue, SandboxError
 from gem.sandbox import Limits, Status, make_sandbox
-from gem.sandbox.zygote import cells, cgroup
-from gem.sandbox.zygote import session as zygote_session
+from gem.sandbox.forkserver.entry import cells
+from gem.sandbox.forkserver.host import session as zygote_session
+from gem.sandbox.forkserver.limits import cgroup
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")
 LIMITS = Limits(wall_s=20, memory_bytes=512 << 20)

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from gem.graders.code import CodeGrader
-from gem.graders.code_tests import read_tests
+from gem.graders.code.tests import read_tests
 from gem.sandbox import Case, Limits, Status, make_sandbox
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux")

@@ -16,9 +16,9 @@ import pytest
 from waiting import until
 
 from gem.graders.code import CodeGrader
-from gem.graders.code_tests import read_tests
+from gem.graders.code.tests import read_tests
 from gem.sandbox import Case, Limits, Status, make_sandbox
-from gem.tools.python_code_tool import PythonCodeTool
+from gem.tools.python.tool import PythonCodeTool
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the levels are those of Linux"),
@@ -214,7 +214,7 @@ LEVEL = """
 import json, os, resource, signal, sys, threading, time
 from gem.errors import SandboxError
 from gem.sandbox import get_sandbox, make_sandbox
-import gem.sandbox.zygote  # before memory is short
+import gem.sandbox.forkserver  # before memory is short
 def level(**options):
     try:
         with make_sandbox("zygote", **options) as sandbox:
@@ -299,7 +299,7 @@ def best_level():
 @pytest.mark.parametrize("shortage", SHORTAGES)
 def test_a_shortage_neither_lowers_the_level_nor_is_remembered(shortage, slack):
     start, end = (text.replace("SLACK", str(slack)) for text in SHORTAGES[shortage])
-    quick = "from gem.sandbox.zygote import probe\nprobe.PAUSES_S = (0.1, 0.2)\n"
+    quick = "from gem.sandbox.forkserver.host import probe\nprobe.PAUSES_S = (0.1, 0.2)\n"
     during, after = python(f"{LEVEL}\n{quick}{start}\nduring = level()\n{end}\nprint(json.dumps([during, level()]))")
     assert during in (best_level(), "SandboxError")
     assert after == best_level()
@@ -358,7 +358,7 @@ WAYS = (
 )
 ASK = """
 import os
-from gem.tools.python_code_tool import PythonCodeTool
+from gem.tools.python.tool import PythonCodeTool
 os.environ["OPENAI_API_KEY"] = "CANARY"
 open(SECRET, "w").write("CANARY")
 PROGRAM = "import os\\nprint(os.environ.get('OPENAI_API_KEY'), os.path.exists(" + repr(SECRET) + "), 'ran')"

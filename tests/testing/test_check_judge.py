@@ -17,7 +17,7 @@ from gem.errors import BadValue, EndpointError
 from gem.graders.judge import Judge
 from gem.policies.endpoint import Endpoint
 from gem.testing.check_judge import check_judge, judge_pairs, rate
-from gem.testing.fakes import Answer, FakeEndpoint, ReceivedRequest
+from gem.testing.fakes.endpoint import Answer, FakeEndpoint, ReceivedRequest
 
 PAIRS = judge_pairs()
 WRONG, RIGHT = ([n for n, pair in enumerate(PAIRS) if pair.correct is label] for label in (False, True))

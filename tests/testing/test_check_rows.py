@@ -15,9 +15,9 @@ FAMILIES = ["math:Arithmetic", "math:Algebra", "math:NumberTheory", "math:Geomet
 def spec(env_id: str, rows: list[dict[str, str]], **kwargs: object) -> EnvSpec:
     return EnvSpec(
         id=env_id,
-        entry_point="gem.envs.qa_env:QaEnv",
+        entry_point="gem.envs.questions.qa_env:QaEnv",
         kwargs={"dataset": rows, **kwargs},
-        oracle="gem.envs.answer_format:AnswerOracle",
+        oracle="gem.envs.questions.answer_format:AnswerOracle",
         oracle_sees="state",
     )
 
@@ -83,7 +83,7 @@ def test_a_rejected_gold_answer_is_reported_with_a_program_that_reproduces_it(re
 
 
 def test_a_grader_that_accepts_everything_is_reported(registered, monkeypatch):
-    from gem.envs import qa_env
+    from gem.envs.questions import qa_env
 
     monkeypatch.setattr(
         qa_env, "exact_match", lambda answer, gold: gem.graders.Grade(reward=1.0, correct=True, reason="")
@@ -102,7 +102,7 @@ def test_a_malformed_row_is_reported_with_file_and_row(registered, tmp_path):
 
 def test_an_env_without_dataset_or_oracle_is_unchecked(registered):
     assert check_rows("game:GuessTheNumber-v0").status == "unchecked"
-    one = EnvSpec("test:NoOracle", "gem.envs.qa_env:QaEnv", {"dataset": [{"question": "1?", "answer": "a"}]})
+    one = EnvSpec("test:NoOracle", "gem.envs.questions.qa_env:QaEnv", {"dataset": [{"question": "1?", "answer": "a"}]})
     assert check_rows(registered(one)).status == "unchecked"
 
 
@@ -136,11 +136,11 @@ UNUSABLE = {
 }
 
 
-@pytest.mark.parametrize("module", ["math_env:MathEnv", "qa_env:QaEnv"])
+@pytest.mark.parametrize("module", ["questions.math_env:MathEnv", "questions.qa_env:QaEnv"])
 def test_gold_answers_that_can_never_be_right_are_named_by_row(registered, module):
     pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
     faulty = dict(UNUSABLE)
-    if module == "qa_env:QaEnv":  # short answers are compared as words, so these can be right
+    if module == "questions.qa_env:QaEnv":  # short answers are compared as words, so these can be right
         for name in ("prose", "sentence", "unbalanced", "unparsable"):
             del faulty[name]
         faulty["long prose"] = " ".join(f"word{chr(97 + n)}" for n in range(26))
@@ -150,7 +150,7 @@ def test_gold_answers_that_can_never_be_right_are_named_by_row(registered, modul
         "test:Golds",
         f"gem.envs.{module}",
         {"dataset": rows, "question_key": "question"},
-        oracle="gem.envs.answer_format:AnswerOracle",
+        oracle="gem.envs.questions.answer_format:AnswerOracle",
         oracle_sees="state",
     )
     result = check_rows(registered(one))
@@ -172,7 +172,9 @@ def test_gold_answers_that_can_never_be_right_are_named_by_row(registered, modul
 )
 def test_tests_that_no_program_can_pass_are_named_without_an_oracle(registered, tests, message):
     rows = [{"problem": "Print it.", "tests": {"inputs": ["1", "1"], "outputs": ["2", "2 "]}}]
-    one = EnvSpec("test:Code", "gem.envs.code_env:CodeEnv", {"dataset": [*rows, {"problem": "Print.", "tests": tests}]})
+    one = EnvSpec(
+        "test:Code", "gem.envs.questions.code_env:CodeEnv", {"dataset": [*rows, {"problem": "Print.", "tests": tests}]}
+    )
     result = check_rows(registered(one))
     assert result.status == "failed"
     (item,) = result.items
@@ -180,7 +182,7 @@ def test_tests_that_no_program_can_pass_are_named_without_an_oracle(registered, 
 
 
 def test_an_environment_with_usable_golds_but_no_oracle_is_unchecked(registered):
-    one = EnvSpec("test:NoOracle", "gem.envs.qa_env:QaEnv", {"dataset": [{"question": "1?", "answer": "a"}]})
+    one = EnvSpec("test:NoOracle", "gem.envs.questions.qa_env:QaEnv", {"dataset": [{"question": "1?", "answer": "a"}]})
     result = check_rows(registered(one))
     assert (
         result.status == "unchecked" and "all 1 rows, 1 distinct (100.0%); no gold answer was played" in result.detail

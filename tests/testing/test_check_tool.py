@@ -8,7 +8,7 @@ from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.testing.check_tool import CHECKS, check_tool
 from gem.tools.base_tool import BaseTool, Function
 from gem.tools.function_tool import FunctionTool
-from gem.tools.python_code_tool import PythonCodeTool
+from gem.tools.python.tool import PythonCodeTool
 
 
 def shout(word: str, times: int = 1) -> str:

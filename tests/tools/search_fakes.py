@@ -52,7 +52,7 @@ class Running:
 
 
 def command(server: str, *options: object) -> list[str]:
-    return [sys.executable, "-m", f"gem.tools.search_engine.{server}", *map(str, options)]
+    return [sys.executable, "-m", f"gem.tools.search.{server}", *map(str, options)]
 
 
 @contextmanager

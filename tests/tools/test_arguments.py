@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gem.tools.arguments import make_validator, random_value
-from gem.tools.mcp_schema import schema_validator
+from gem.tools.mcp.schema import schema_validator
 
 NULLABLE = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
 NODE = {

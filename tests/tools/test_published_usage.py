@@ -8,7 +8,7 @@ import pytest
 
 import gem
 from gem.tools.function_tool import FunctionTool
-from gem.tools.python_code_tool import PythonCodeTool
+from gem.tools.python.tool import PythonCodeTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 from gem.wrappers.wrapper_factory import WRAPPER_FACTORY
 
@@ -41,7 +41,7 @@ def gsm8k(tmp_path, monkeypatch):
 def test_the_published_example_runs(gsm8k, tokenizer):
     if tokenizer == "built":
         pytest.importorskip("transformers")
-        from gem.rl.tiny import build_tokenizer
+        from gem.rl.model.tiny import build_tokenizer
 
         tokenizer = build_tokenizer([QUESTION])
     env = gem.make("math:GSM8K")

@@ -6,7 +6,7 @@ import pytest
 from agents import calculator, mean_reward, play
 
 import gem
-from gem.tools.python_code_tool import PythonCodeTool
+from gem.tools.python.tool import PythonCodeTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
 pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")

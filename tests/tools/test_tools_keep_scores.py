@@ -17,10 +17,10 @@ from gem.errors import MissingDependency
 from gem.policies import oracle
 from gem.registry import ENV_REGISTRY
 from gem.tools.function_tool import FunctionTool
-from gem.tools.mcp_tool import MCPTool
-from gem.tools.python_code_tool import PythonCodeTool
-from gem.tools.search_engine.index import LexicalIndex
-from gem.tools.search_tool import SearchTool
+from gem.tools.mcp.tool import MCPTool
+from gem.tools.python.tool import PythonCodeTool
+from gem.tools.search.index import LexicalIndex
+from gem.tools.search.tool import SearchTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
 # One id per environment class, the first with an oracle.
@@ -62,7 +62,7 @@ TOGETHER = [name for name in TOOLS if name != "notebook"]  # it has the tag of p
 @cache
 def time_server():
     pytest.importorskip("mcp")
-    return MCPTool([sys.executable, "-m", "gem.tools.mcp_server.time_mcp"], shared=True)
+    return MCPTool([sys.executable, "-m", "gem.tools.mcp.time_server"], shared=True)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from browser import Browser, missing
 
-from gem.envs.web.forms import SITES, FormsEnv
-from gem.envs.web.players import Reader
+from gem.envs.web.forms.env import SITES, FormsEnv
+from gem.envs.web.forms.players import Reader
 
 if not os.environ.get("GEM_TEST_VIEWER"):
     pytest.skip("make test-viewer runs these tests", allow_module_level=True)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import gem
-from gem.tools.python_code_tool import PythonCodeTool
+from gem.tools.python.tool import PythonCodeTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 from gem.wrappers import WRAPPER_FACTORY, get_wrapper_fns
 from gem.wrappers.episode_tracking import EpisodeTrackingWrapper

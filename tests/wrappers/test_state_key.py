@@ -75,7 +75,7 @@ def test_the_coroutines_report_the_key_as_well():
 
 def test_gigpo_compares_turns_with_equal_keys():
     pytest.importorskip("torch")
-    from gem.rl.batch import episode_rewards
+    from gem.rl.estimate.batch import episode_rewards
 
     collector = Collector(SyncVectorEnv([lambda: StateKeyWrapper(Corridor())]))
     (episode,) = collector.collect(ScriptedPolicy(["wait", "right", "wait", "right"]), episodes=1)

@@ -24,7 +24,7 @@ COMMANDS = {
     "info": ("gem.cli.info", "Show an environment's parameters, rewards and a sample episode."),
     "play": ("gem.cli.play", "Play an environment in the terminal."),
     "check": ("gem.cli.check", "Check environments against the gem.Env contract."),
-    "eval": ("gem.cli.eval", "Score a model on environments, with intervals."),
+    "eval": ("gem.cli.eval.command", "Score a model on environments, with intervals."),
     "tournament": ("gem.cli.tournament", "Rate players in a game of two: every pair plays every deal with both seats."),
     "export": ("gem.cli.export", "Write tasks in the formats of other systems."),
     "replay": ("gem.cli.replay", "Replay recorded episodes and show what changed."),

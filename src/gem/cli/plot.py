@@ -19,8 +19,8 @@ from gem.cli.flags import flag
 from gem.cli.list import table
 from gem.cli.output import print_json
 from gem.errors import BadValue
-from gem.rl.plots import CURVES, RecordedRun, draw_curves, find_runs
-from gem.rl.run_folder import RunFolder
+from gem.rl.run.folder import RunFolder
+from gem.rl.run.plots import CURVES, RecordedRun, draw_curves, find_runs
 
 _FORMATS = (".png", ".svg", ".pdf")
 _COLUMNS = ("run", "env", "seed", "updates", "start", "sampled", "evaluated", "best", "warnings")

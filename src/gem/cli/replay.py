@@ -21,7 +21,7 @@ from gem.cli.flags import REQUIRED, flag
 from gem.cli.output import print_json
 from gem.errors import BadValue, MissingDependency, UnknownEnv
 from gem.registry import list_envs, near_id
-from gem.testing.playthroughs import Difference, file_name, header, record, replay
+from gem.testing.env.playthroughs import Difference, file_name, header, record, replay
 
 MAX_SHOWN = 20  # maximum number of differences printed per file
 

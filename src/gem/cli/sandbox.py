@@ -123,7 +123,7 @@ def _selftest(sandbox: Sandbox, as_json: bool) -> int:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from gem.testing.check_sandbox import CHECKS, check_sandbox
+    from gem.testing.sandbox.check_sandbox import CHECKS, check_sandbox
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
@@ -164,7 +164,7 @@ def _show(results: list[CheckResult], sandbox: Sandbox) -> None:
 
 
 def _serve(sandbox: Sandbox, host: str, port: int) -> int:
-    from gem.sandbox.remote_server import SandboxServer
+    from gem.sandbox.remote.server import SandboxServer
 
     token = os.environ.get("GEM_SANDBOX_TOKEN", "")
     if not token:

@@ -25,15 +25,15 @@ from pathlib import Path
 from typing import Any
 
 from gem.cli.data import DataFlags
-from gem.cli.eval_policies import CONCURRENCY, RANGES, open_policy
+from gem.cli.eval.policies import CONCURRENCY, RANGES, open_policy
 from gem.cli.flags import flag
 from gem.cli.list import table
 from gem.cli.output import print_json, wrap_for
 from gem.errors import BadValue, MissingDependency, did_you_mean
-from gem.evaluate.plot import draw_ratings
-from gem.evaluate.records import check_free, read_settings
-from gem.evaluate.report import MAX_FAILED_SHARE
-from gem.evaluate.tournament import TournamentReport, play_tournament, sparring_player
+from gem.evaluation.plot import draw_ratings
+from gem.evaluation.records import check_free, read_settings
+from gem.evaluation.report import MAX_FAILED_SHARE
+from gem.evaluation.tournament import TournamentReport, play_tournament, sparring_player
 from gem.multiagent import Player
 from gem.policies import Policy
 

@@ -44,13 +44,13 @@ from gem.rl.checks import check_names, check_trainable
 from gem.rl.config import TrainConfig
 from gem.rl.config_file import read_config
 from gem.rl.metrics import modes
-from gem.rl.monitor import WARNINGS
-from gem.rl.plots import CURVES, RecordedRun, draw_curves
-from gem.rl.run_folder import RunFolder
+from gem.rl.run.folder import RunFolder
+from gem.rl.run.monitor import WARNINGS
+from gem.rl.run.plots import CURVES, RecordedRun, draw_curves
 from gem.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from gem.rl.trainer import Trainer
+    from gem.rl.run.trainer import Trainer
 
 INTERRUPTED = 130  # exit code that shells report for SIGINT
 _HELP = {f.name: dict(f.metadata) for f in fields(TrainConfig)}
@@ -120,7 +120,7 @@ def _dry_run(config: Config, settings: TrainConfig, console: Console) -> int:
     if config.json:
         raise BadValue("--dry-run prints TOML; drop --json")
     check_trainable(settings)
-    toml, text = require("gem.rl.dry_run", extra="train").dry_run(settings)
+    toml, text = require("gem.rl.run.dry_run", extra="train").dry_run(settings)
     print(toml, end="", flush=True)
     console.print(text, soft_wrap=True, markup=False, highlight=False)
     return 0
@@ -134,7 +134,7 @@ def _train(config: Config, settings: TrainConfig, console: Console) -> tuple[int
     )
     if config.resume is None:
         check_trainable(settings)
-    trainer_class = require("gem.rl.trainer", extra="train").Trainer  # imports PyTorch, which takes seconds
+    trainer_class = require("gem.rl.run.trainer", extra="train").Trainer  # imports PyTorch, which takes seconds
     if config.resume is None:
         trainer = trainer_class.start(settings)
     else:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gem.envs.dataset_specs import HUB_DATASETS
-from gem.envs.game_specs import GAMES, TABLE_GAMES
-from gem.envs.reasoning_gym_specs import reasoning_gym_specs
+from gem.envs.games.specs import GAMES, TABLE_GAMES
+from gem.envs.questions.reasoning_gym.specs import reasoning_gym_specs
+from gem.envs.questions.specs import HUB_DATASETS
 from gem.envs.spec_defaults import ANSWERS, BASELINE, FORMAT_ERROR, built_in
 from gem.registry import EnvSpec
 
@@ -15,10 +15,10 @@ WEBSHOP_LOWEST = 16 * FORMAT_ERROR  # 15 actions that cannot be read are tolerat
 
 _MCPMARK = built_in(
     "mcpmark:Files",
-    "mcpmark.mcpmark_env:make_mcpmark",
+    "computers.mcpmark.mcpmark_env:make_mcpmark",
     {},
     "Change files with the tools of an MCP server, which npm installs. Needs sandbox level ns.",
-    oracle="mcpmark.mcpmark_env:Oracle",
+    oracle="computers.mcpmark.mcpmark_env:Oracle",
     baseline=0.0,
     lowest=0.0,
     extra="mcp",
@@ -29,39 +29,48 @@ _MCPMARK = built_in(
 def _code(name: str, rows: str, text: str) -> EnvSpec:
     """Return the spec of programming tasks that the package contains."""
     kwargs = {"dataset_name": f"gem:code/{rows}"}
-    return built_in(f"code:{name}", "code_env:CodeEnv", kwargs, text, oracle="code_solutions:CodeOracle", runs="thread")
+    return built_in(
+        f"code:{name}",
+        "questions.code_env:CodeEnv",
+        kwargs,
+        text,
+        oracle="questions.code_solutions:CodeOracle",
+        runs="thread",
+    )
 
 
 def _desk(name: str, module: str, text: str) -> EnvSpec:
-    oracle = "desk.retail:Oracle"
-    return built_in(f"desk:{name}", f"desk.{module}:{module}", {}, text, oracle=oracle, baseline=0.0, lowest=0.0)
+    oracle = "desks.desk.retail:Oracle"
+    return built_in(f"desk:{name}", f"desks.desk.{module}:{module}", {}, text, oracle=oracle, baseline=0.0, lowest=0.0)
 
 
 def _generated(
     env_id: str, entry: str, kwargs: dict[str, Any], text: str, *, baseline: float = BASELINE, extra: str | None = None
 ) -> EnvSpec:
     """Return the spec of a family of questions generated from a seed."""
-    return built_in(env_id, f"generated:{entry}", kwargs, text, oracle=ANSWERS, baseline=baseline, extra=extra)
+    return built_in(
+        env_id, f"questions.generated:{entry}", kwargs, text, oracle=ANSWERS, baseline=baseline, extra=extra
+    )
 
 
 SPECS: list[EnvSpec] = [
     *GAMES,
     built_in(
         "tool:Lookup",
-        "lookup:LookupEnv",
+        "games.lookup:LookupEnv",
         {},
         "Say which digit is in a drawer, which only the tool of --wrappers lookup_tool shows.",
-        oracle="lookup:Oracle",
+        oracle="games.lookup:Oracle",
     ),
     *TABLE_GAMES,
     _code("Warmup-v0", "warmup.jsonl", "Ten small built-in programming tasks, graded by hidden tests."),
     *(
         built_in(
             f"terminal:{family}",
-            "terminal.terminal_env:TerminalEnv",
+            "computers.terminal_env:TerminalEnv",
             {"family": family},
             f"Tasks in a shell on an isolated machine, generated from a seed: {about}. Needs sandbox level ns.",
-            oracle="terminal.terminal_env:reference_agent",
+            oracle="computers.terminal_env:reference_agent",
             runs="thread",
         )
         for family, about in (
@@ -78,18 +87,18 @@ SPECS: list[EnvSpec] = [
     ),
     built_in(
         "swe:Mini",
-        "swe.swe_env:MiniEnv",
+        "computers.swe.swe_env:MiniEnv",
         {},
         "Repair a fault in a small repository that an issue describes. Needs sandbox level ns and python3.",
-        oracle="swe.swe_env:Oracle",
+        oracle="computers.swe.swe_env:Oracle",
         runs="thread",
     ),
     built_in(
         "web:Forms",
-        "web.forms:FormsEnv",
+        "web.forms.env:FormsEnv",
         {},
         "Use web pages with forms: reach a goal and change nothing else.",
-        oracle="web.forms:Oracle",
+        oracle="web.forms.env:Oracle",
         lowest=0.0,
     ),
     _desk("Retail", "retail", "Serve a simulated customer of a shop with 15 tools, under a policy."),
@@ -101,7 +110,7 @@ SPECS: list[EnvSpec] = [
     *(
         built_in(
             f"{bench}:{domain}",
-            f"tau.{bench}:{bench}",
+            f"desks.tau.{bench}:{bench}",
             {"domain": domain},
             f"Serve customers of {source}, from a checkout in $GEM_DATA.",
             oracle=None,
@@ -118,17 +127,17 @@ SPECS: list[EnvSpec] = [
     ),
     built_in(
         "webshop:Mini",
-        "webshop.webshop:MiniWebshopEnv",
+        "web.webshop.env:MiniWebshopEnv",
         {},
         "Buy a product that meets an instruction in a generated shop of 20,000 products.",
-        oracle="webshop.players:Oracle",
+        oracle="web.webshop.players:Oracle",
         lowest=WEBSHOP_LOWEST,
-        stored_scores="webshop.players:describe",
+        stored_scores="web.webshop.players:describe",
     ),
     *(
         built_in(
             f"webshop:{split}-{mode}",
-            "webshop.webshop:WebshopEnv",
+            "web.webshop.env:WebshopEnv",
             {
                 **{"observation_mode": mode, "split": split, "max_turns": 15},
                 **{"error_tolerance": 15, "format_error_reward": FORMAT_ERROR},
@@ -145,14 +154,14 @@ SPECS: list[EnvSpec] = [
     _code("Mini", "mini.jsonl", "62 small built-in programming tasks, graded by hidden tests."),
     built_in(
         "qa:Facts",
-        "qa_env:QaEnv",
+        "questions.qa_env:QaEnv",
         {"dataset_name": "gem:facts/questions.jsonl"},
         "450 questions about a fictional world; answering them requires searching its documents.",
         oracle=ANSWERS,
     ),
     built_in(
         "qa:Encyclopedia",
-        "encyclopedia_qa:EncyclopediaQaEnv",
+        "questions.encyclopedia_qa:EncyclopediaQaEnv",
         {},
         "Multi-hop questions about invented encyclopedias; answering them requires searching their pages.",
         oracle=ANSWERS,
@@ -181,7 +190,7 @@ SPECS: list[EnvSpec] = [
     replace(
         _MCPMARK,
         id="mcpmark:Postgres",
-        entry_point="gem.envs.mcpmark.mcpmark_env:make_shop",
+        entry_point="gem.envs.computers.mcpmark.mcpmark_env:make_shop",
         description="Change a PostgreSQL database with the tools of an MCP server. Needs PostgreSQL.",
     ),
     *reasoning_gym_specs(),
@@ -201,7 +210,7 @@ PATH_SPECS: dict[str, tuple[str, EnvSpec]] = {
                 f"containers.{entry}",
                 {},
                 f"Tasks in folders of {name}, played in containers. Needs podman or docker.",
-                oracle="containers.container_env:Oracle",
+                oracle="computers.containers.container_env:Oracle",
                 baseline=0.0,
                 lowest=0.0,
                 runs="thread",
@@ -217,10 +226,10 @@ PATH_SPECS: dict[str, tuple[str, EnvSpec]] = {
             "dataset_name",
             built_in(
                 f"{family}:PATH",
-                "swe.row_env:SweRowsEnv",
+                "computers.swe.row_env:SweRowsEnv",
                 {},
                 f"Issues of repositories, from rows as of {name}. Needs git at level ns, or images.",
-                oracle="swe.row_env:Oracle",
+                oracle="computers.swe.row_env:Oracle",
                 lowest=0.0,
                 runs="thread",
             ),

@@ -8,7 +8,7 @@ from gem.registry import EnvSpec
 
 FORMAT_ERROR = -0.1  # reward of an action that cannot be read
 BASELINE = 0.25  # maximum mean reward of policies that ignore the task; the oracle earns 1.0
-ANSWERS = "answer_format:AnswerOracle"  # the oracle of questions, which replies with the gold answer
+ANSWERS = "questions.answer_format:AnswerOracle"  # the oracle of questions, which replies with the gold answer
 
 
 def built_in(

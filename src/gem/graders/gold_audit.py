@@ -17,8 +17,8 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from gem.graders.code_compare import same_output, same_value
-from gem.graders.code_tests import ProgramTest, Suite
+from gem.graders.code.compare import same_output, same_value
+from gem.graders.code.tests import ProgramTest, Suite
 
 MAX_PHRASE_WORDS = 8  # words between two commas of a math answer, without LaTeX and words such as "and" or "if"
 MAX_FORMULA_WORDS = 16  # words of a math answer, which may be a list of names

@@ -16,9 +16,9 @@ from typing import Any
 from gem.conversation import History
 from gem.conversation.history import FULL_HISTORY
 from gem.errors import InfraError, require
-from gem.integrations.sequences import TrainingSequence, count, pack_batch
-from gem.integrations.tasks import EnvTask, EpisodePool
-from gem.integrations.versions import check_framework
+from gem.integrations.shared.sequences import TrainingSequence, count, pack_batch
+from gem.integrations.shared.tasks import EnvTask, EpisodePool
+from gem.integrations.shared.versions import check_framework
 from gem.policies import Reply, Request
 
 check_framework("areal")
@@ -36,7 +36,7 @@ class GemWorkflow(_workflow.RolloutWorkflow):  # type: ignore[misc]
         history: limits on the part of the episode that the model is shown.
 
     Attributes:
-        counts: see gem.integrations.sequences.count(), for all episodes so far; and "rejected" ones.
+        counts: see gem.integrations.shared.sequences.count(), for all episodes so far; and "rejected" ones.
     """
 
     def __init__(self, gconfig: Any, tokenizer: Any, *, history: History = FULL_HISTORY) -> None:

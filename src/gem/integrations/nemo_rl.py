@@ -23,7 +23,7 @@ from uuid import uuid4
 from gem.conversation import ChatFormat
 from gem.conversation.observations import text_messages
 from gem.errors import BadValue, InfraError, MissingDependency, require
-from gem.integrations.tasks import ATTEMPTS, EnvTask, EpisodePool
+from gem.integrations.shared.tasks import ATTEMPTS, EnvTask, EpisodePool
 from gem.messages import Message
 from gem.policies import Reply, Request
 from gem.rollout import StepwiseEpisode

@@ -19,9 +19,9 @@ from typing import Any
 
 from gem.conversation import ChatFormat
 from gem.errors import BadValue, require
-from gem.integrations.sequences import PackedEpisode, count, pack_batch, turn_returns
-from gem.integrations.tasks import EnvTask, make_tasks, play_tasks
-from gem.integrations.versions import check_framework
+from gem.integrations.shared.sequences import PackedEpisode, count, pack_batch, turn_returns
+from gem.integrations.shared.tasks import EnvTask, make_tasks, play_tasks
+from gem.integrations.shared.versions import check_framework
 from gem.policies import Reply, Request
 
 check_framework("oat")
@@ -32,7 +32,7 @@ _types: Any = require("oat.types", extra="train")
 
 @dataclass
 class GemArgs(_ppo.PPOArgs):  # type: ignore[misc]
-    """Arguments of a run: those of PPOArgs, and the tasks. See gem.integrations.tasks.make_tasks().
+    """Arguments of a run: those of PPOArgs, and the tasks. See gem.integrations.shared.tasks.make_tasks().
 
     Args:
         turns_per_sample: GemActor hands over exactly this many turns per sample, and drops further ones. Needed with

@@ -20,10 +20,10 @@ from typing import Any, Literal
 from gem.conversation import History
 from gem.conversation.history import FULL_HISTORY
 from gem.errors import require
-from gem.integrations.sequences import TrainingSequence, pack_episode
-from gem.integrations.tasks import EnvTask, EpisodePool
-from gem.integrations.turns import turn_advantages
-from gem.integrations.versions import check_framework
+from gem.integrations.shared.sequences import TrainingSequence, pack_episode
+from gem.integrations.shared.tasks import EnvTask, EpisodePool
+from gem.integrations.shared.turns import turn_advantages
+from gem.integrations.shared.versions import check_framework
 from gem.policies import Reply, Request
 
 check_framework("openrlhf")

@@ -19,8 +19,8 @@ from functools import lru_cache
 from typing import Any
 
 from gem.errors import MissingDependency, require
-from gem.integrations.sequences import pack_episode
-from gem.integrations.tasks import EnvTask, EpisodePool
+from gem.integrations.shared.sequences import pack_episode
+from gem.integrations.shared.tasks import EnvTask, EpisodePool
 from gem.policies import Reply, Request
 from gem.trajectory import Trajectory
 

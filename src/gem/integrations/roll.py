@@ -21,7 +21,7 @@ from typing import Any
 
 from gem.conversation import ChatFormat
 from gem.errors import BadValue, InfraError, MissingDependency, require
-from gem.integrations.tasks import ATTEMPTS, EnvTask
+from gem.integrations.shared.tasks import ATTEMPTS, EnvTask
 from gem.policies import Reply
 from gem.rollout import StepwiseEpisode
 from gem.seeding import derive

@@ -24,10 +24,10 @@ from gem.conversation import History
 from gem.conversation.history import FULL_HISTORY
 from gem.conversation.observations import as_messages
 from gem.errors import BadValue, InfraError, require
-from gem.integrations.sequences import TrainingSequence, pack_batch
-from gem.integrations.tasks import EnvTask, EpisodePool
-from gem.integrations.turns import turn_advantages
-from gem.integrations.versions import check_framework
+from gem.integrations.shared.sequences import TrainingSequence, pack_batch
+from gem.integrations.shared.tasks import EnvTask, EpisodePool
+from gem.integrations.shared.turns import turn_advantages
+from gem.integrations.shared.versions import check_framework
 from gem.policies import Reply, Request
 from gem.policies.endpoint import openai_content
 from gem.trajectory import Trajectory

@@ -23,10 +23,10 @@ from functools import lru_cache
 from typing import Any
 
 from gem.errors import MissingDependency, require
-from gem.integrations.sequences import TrainingSequence, pack_episode, turn_returns
-from gem.integrations.tasks import EnvTask, EpisodePool
+from gem.integrations.shared.sequences import TrainingSequence, pack_episode, turn_returns
+from gem.integrations.shared.tasks import EnvTask, EpisodePool
 from gem.policies import Reply, Request
-from gem.rl.advantages import normalize_batch
+from gem.rl.estimate.advantages import normalize_batch
 from gem.trajectory import Trajectory
 
 COMMAND = "pip install --no-deps git+https://github.com/THUDM/slime@624b824"

@@ -13,9 +13,9 @@ from typing import Any
 from gem.conversation import History
 from gem.conversation.history import FULL_HISTORY
 from gem.errors import require
-from gem.integrations.sequences import PackedEpisode, count, pack_batch, rebn
-from gem.integrations.tasks import EnvTask, EpisodePool
-from gem.integrations.versions import check_framework
+from gem.integrations.shared.sequences import PackedEpisode, count, pack_batch, rebn
+from gem.integrations.shared.tasks import EnvTask, EpisodePool
+from gem.integrations.shared.versions import check_framework
 from gem.policies import Reply, Request
 
 check_framework("tinker")

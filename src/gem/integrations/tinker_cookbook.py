@@ -16,8 +16,8 @@ from typing import Any
 
 from gem.conversation import ChatFormat
 from gem.errors import InfraError, require
-from gem.integrations.tasks import EnvTask, make_tasks
-from gem.integrations.versions import check_framework
+from gem.integrations.shared.tasks import EnvTask, make_tasks
+from gem.integrations.shared.versions import check_framework
 from gem.policies import Reply
 
 check_framework("tinker_cookbook")
@@ -131,7 +131,7 @@ class CookbookDatasetBuilder(types.RLDatasetBuilder):  # type: ignore[misc]
         num_tasks, num_test_tasks: numbers of seeds for training and for tests; no seed is in both.
         batch_size, group_size: groups of a batch, and members of a group.
         seed: of all tasks.
-        wrappers: see gem.integrations.tasks.EnvTask.
+        wrappers: see gem.integrations.shared.tasks.EnvTask.
         max_prompt_tokens: see CookbookEnv.
     """
 

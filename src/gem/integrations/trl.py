@@ -17,11 +17,11 @@ from typing import Any
 from gem.conversation import History
 from gem.conversation.history import FULL_HISTORY
 from gem.errors import BadValue, require
-from gem.integrations.sequences import PackedEpisode, count, pack_batch, pad, rebn
-from gem.integrations.tasks import EnvTask, play_tasks
-from gem.integrations.versions import check_framework
+from gem.integrations.shared.sequences import PackedEpisode, count, pack_batch, pad, rebn
+from gem.integrations.shared.tasks import EnvTask, play_tasks
+from gem.integrations.shared.versions import check_framework
 from gem.policies import Policy, Reply
-from gem.rl.policy import CausalLMPolicy
+from gem.rl.model.policy import CausalLMPolicy
 from gem.rollout import StepwiseEpisode
 from gem.seeding import derive
 
@@ -55,7 +55,7 @@ class Rollouts:
 
     Attributes:
         episodes: the episodes of the last call, in the order of its prompts; None for one that is not trained.
-        counts: see gem.integrations.sequences.count(), for the last call; and "failed" attempts.
+        counts: see gem.integrations.shared.sequences.count(), for the last call; and "failed" attempts.
 
     Raises:
         BadValue: at the first call, for other sampling settings in GRPOConfig.

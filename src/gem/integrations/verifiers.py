@@ -15,8 +15,8 @@ from typing import Any
 
 from gem.conversation.observations import join_contents, text_messages
 from gem.errors import InfraError, require
-from gem.integrations.tasks import EnvTask, make_tasks
-from gem.integrations.versions import check_framework
+from gem.integrations.shared.tasks import EnvTask, make_tasks
+from gem.integrations.shared.versions import check_framework
 from gem.policies import Reply, Request
 from gem.rollout import play_episode
 
@@ -31,7 +31,7 @@ class GemTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
         env_ids: a registered id, or a mixture {id: weight}.
         num_tasks: number of tasks, each with its own seed.
         seed: of all tasks.
-        wrappers, env_kwargs: see gem.integrations.tasks.EnvTask.
+        wrappers, env_kwargs: see gem.integrations.shared.tasks.EnvTask.
     """
 
     env_ids: str | dict[str, float] = "game:GuessTheNumber-v0-easy"

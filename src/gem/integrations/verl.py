@@ -2,7 +2,7 @@
 
 ``gem`` is the name of the agent loop; gem plays the episodes, and verl is handed the sampled tokens with their mask,
 log-probabilities and a reward per turn. ``algorithm.adv_estimator`` is ``gem_rebn`` or ``gem_turn``; see
-gem.rl.advantages.Estimator. verl imports this module in all of its processes if the environment has
+gem.rl.estimate.advantages.Estimator. verl imports this module in all of its processes if the environment has
 ``VERL_USE_EXTERNAL_MODULES=gem.integrations.verl``.
 
 Estimators of verl see token rewards and a mask, not the environment: a discount per environment is an argument of the
@@ -24,10 +24,10 @@ from uuid import uuid4
 from gem.conversation import History
 from gem.conversation.history import FULL_HISTORY
 from gem.errors import BadValue, require
-from gem.integrations.sequences import pack_episode, turn_returns
-from gem.integrations.tasks import EnvTask, EpisodePool
-from gem.integrations.turns import turn_advantages
-from gem.integrations.versions import check_framework
+from gem.integrations.shared.sequences import pack_episode, turn_returns
+from gem.integrations.shared.tasks import EnvTask, EpisodePool
+from gem.integrations.shared.turns import turn_advantages
+from gem.integrations.shared.versions import check_framework
 from gem.policies import Reply, Request
 from gem.trajectory import Trajectory
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gem.conversation.observations import images_of
 from gem.errors import BadValue, require
-from gem.evaluate.tournament import make_game, sparring_player
+from gem.evaluation.tournament import make_game, sparring_player
 from gem.registry import ENV_REGISTRY, make
 from gem.rl.config import LATEST, PAST, TrainConfig, opponent_value
 from gem.rl.environments import EnvSetting, wrapper_fns

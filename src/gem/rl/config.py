@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from gem.errors import BadValue, did_you_mean
-from gem.rl.advantages import GROUPED, Estimator
 from gem.rl.environments import EnvSetting, EvalSetting, TrainEnv, as_setting, check_mixture, check_names_differ
+from gem.rl.estimate.advantages import GROUPED, Estimator
 from gem.rl.options import TrainOptions
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class TrainConfig(TrainOptions):
     Raises:
         BadValue: for a value out of range, or settings that do not fit together.
 
-    Sources: arXiv 2510.01051; those of each algorithm are in gem.rl.advantages and gem.rl.losses.
+    Sources: arXiv 2510.01051; those of each algorithm are in gem.rl.estimate.advantages and gem.rl.estimate.losses.
     """
 
     def __post_init__(self) -> None:

@@ -16,12 +16,12 @@ from gem.sandbox.base import Limits, Sandbox
 
 # Backend name → "module:class". Each class takes limits= and its own options as keyword arguments.
 BACKENDS = {
-    "zygote": "gem.sandbox.zygote:ZygoteSandbox",
-    "bubblewrap": "gem.sandbox.bubblewrap:BubblewrapSandbox",
-    "docker": "gem.sandbox.container:DockerSandbox",
-    "podman": "gem.sandbox.container:PodmanSandbox",
-    "remote": "gem.sandbox.remote:RemoteSandbox",
-    "subprocess": "gem.sandbox.subprocess_:SubprocessSandbox",
+    "zygote": "gem.sandbox.forkserver:ZygoteSandbox",
+    "bubblewrap": "gem.sandbox.command.bubblewrap:BubblewrapSandbox",
+    "docker": "gem.sandbox.containers.sandbox:DockerSandbox",
+    "podman": "gem.sandbox.containers.sandbox:PodmanSandbox",
+    "remote": "gem.sandbox.remote.client:RemoteSandbox",
+    "subprocess": "gem.sandbox.command.subprocess_:SubprocessSandbox",
 }
 # sandbox_type= of the published interface → backend name. All other sandbox types are named like the backend.
 PUBLISHED_NAMES = {"none": "subprocess", "bwrap": "bubblewrap"}

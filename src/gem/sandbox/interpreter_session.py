@@ -11,7 +11,7 @@ from typing import Protocol
 from gem.errors import BadValue, SandboxError
 from gem.sandbox.base import Limits, Result, Session
 
-LENGTH = struct.Struct(">I")  # length prefix of each message to the interpreter; zygote/cells.py reads it
+LENGTH = struct.Struct(">I")  # length prefix of each message to the interpreter; forkserver/entry/cells.py reads it
 
 
 class Interpreter(Protocol):

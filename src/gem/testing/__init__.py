@@ -1,14 +1,14 @@
 """Check environments, dataset rows, tools and sandboxes; record and replay playthroughs.
 
 The following need more than the core package, so they have to be imported from their own modules: check_sandbox() from
-gem.testing.check_sandbox, check_judge() from gem.testing.check_judge, and the fake servers for tests from
-gem.testing.fakes and gem.testing.fake_search.
+gem.testing.sandbox.check_sandbox, check_judge() from gem.testing.check_judge, and the fake servers for tests from
+gem.testing.fakes.endpoint and gem.testing.fakes.search.
 """
 
 from gem.testing.check import CheckReport, CheckResult
-from gem.testing.check_env import check_env
 from gem.testing.check_rows import check_rows
 from gem.testing.check_tool import check_tool
-from gem.testing.playthroughs import Difference, record, replay
+from gem.testing.env.check_env import check_env
+from gem.testing.env.playthroughs import Difference, record, replay
 
 __all__ = ["CheckReport", "CheckResult", "Difference", "check_env", "check_rows", "check_tool", "record", "replay"]

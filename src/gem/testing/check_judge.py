@@ -22,7 +22,7 @@ from typing import Any
 
 from gem._internal.text import shorten
 from gem.errors import BadValue, InfraError
-from gem.evaluate.metrics import wilson_interval
+from gem.evaluation.metrics import wilson_interval
 from gem.graders.judge import Judge
 
 PAIRS = Path(__file__).parent / "data" / "judge_pairs.jsonl"

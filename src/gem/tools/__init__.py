@@ -1,1 +1,22 @@
-"""Tools for agents: base classes, call formats, Python, search and MCP servers."""
+"""Tools for agents: base classes, call formats, Python, search, machines and MCP servers."""
+
+from gem.tools.base_tool import BaseTool, Function
+from gem.tools.function_tool import FunctionTool
+from gem.tools.machine.editor import EditorTool
+from gem.tools.machine.shell import ShellTool
+from gem.tools.mcp.tool import MCPTool
+from gem.tools.python.tool import PythonCodeTool
+from gem.tools.search.tool import SearchTool
+from gem.tools.tool_env_wrapper import ToolEnvWrapper
+
+__all__ = [
+    "BaseTool",
+    "EditorTool",
+    "Function",
+    "FunctionTool",
+    "MCPTool",
+    "PythonCodeTool",
+    "SearchTool",
+    "ShellTool",
+    "ToolEnvWrapper",
+]

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from gem.errors import BadValue
-from gem.rl.run_folder import RunFolder, complete_checkpoints
+from gem.rl.run.folder import RunFolder, complete_checkpoints
 from gem.viewer.episodes import Json, body_of, parse, row_of
 
 _FILES = ("trajectories.jsonl", "failures.jsonl")  # of runs and evaluations; of other folders, all JSON Lines files

@@ -12,11 +12,11 @@ from gem.wrappers.episode_tracking import EpisodeTrackingWrapper
 from gem.wrappers.observation import ObservationWrapper
 
 _TOOLS = {
-    "python": "gem.tools.python_code_tool:PythonCodeTool",
-    "search": "gem.tools.search_tool:SearchTool",
+    "python": "gem.tools.python.tool:PythonCodeTool",
+    "search": "gem.tools.search.tool:SearchTool",
     "lookup": "gem.tools.lookup_tool:LookupTool",
-    "shell": "gem.tools.shell_tool:ShellTool",
-    "editor": "gem.tools.editor_tool:EditorTool",
+    "shell": "gem.tools.machine.shell:ShellTool",
+    "editor": "gem.tools.machine.editor:EditorTool",
 }
 _MAX_USES = 5  # maximum number of tool calls per episode; the published default
 
@@ -122,14 +122,14 @@ def mcp_wrapper(path: str, *, native: bool = False) -> Callable[[Any], Any]:
         BadValue: the configuration cannot be read. The wrapper raises ToolError if a server cannot be reached, and
             MissingDependency without the extra [mcp].
     """
-    from gem.tools.mcp_config import read_servers
+    from gem.tools.mcp.config import read_servers
 
     read_servers(path)
     return partial(_with_mcp, path=path, native=native)
 
 
 def _with_mcp(env: Any, *, path: str, native: bool) -> Any:
-    from gem.tools.mcp_tool import MCPTool
+    from gem.tools.mcp.tool import MCPTool
     from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
     return ToolEnvWrapper(env, [MCPTool(path)], **_format_option(native))

@@ -6,16 +6,16 @@ import random
 
 import pytest
 
+from gem.envs.table.boards.connect_four import ConnectFourEnv
+from gem.envs.table.boards.nim import NimEnv
+from gem.envs.table.boards.othello import OthelloEnv
+from gem.envs.table.boards.tic_tac_toe import TicTacToeEnv
 from gem.envs.table.colonel_blotto import ColonelBlottoEnv
-from gem.envs.table.connect_four import ConnectFourEnv
 from gem.envs.table.dont_say_it import DontSayItEnv
 from gem.envs.table.liars_dice import LiarsDiceEnv
 from gem.envs.table.negotiation import NegotiationEnv
-from gem.envs.table.nim import NimEnv
-from gem.envs.table.othello import OthelloEnv
 from gem.envs.table.poker import KuhnPokerEnv, LeducHoldemEnv
 from gem.envs.table.prisoners_dilemma import IteratedPrisonersDilemmaEnv
-from gem.envs.table.tic_tac_toe import TicTacToeEnv
 from gem.errors import BadValue
 
 ZERO_SUM = [TicTacToeEnv, NimEnv, ConnectFourEnv, OthelloEnv, KuhnPokerEnv, LeducHoldemEnv, LiarsDiceEnv]

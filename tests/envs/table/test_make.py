@@ -5,8 +5,8 @@ import random
 import pytest
 
 import gem
+from gem.envs.table.boards.tic_tac_toe import TicTacToeEnv
 from gem.envs.table.players import TablePlayer
-from gem.envs.table.tic_tac_toe import TicTacToeEnv
 from gem.errors import BadValue, EpisodeOver, InfraError, UnknownArgument
 from gem.multiagent import as_single_agent
 from gem.policies import RandomPolicy

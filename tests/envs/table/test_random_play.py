@@ -11,8 +11,8 @@ import pytest
 
 import gem
 from gem.cli import main
+from gem.envs.table.boards.tic_tac_toe import TicTacToeEnv
 from gem.envs.table.random_play import OUTCOMES
-from gem.envs.table.tic_tac_toe import TicTacToeEnv
 
 GAMES = 300
 RESULTS = Path(__file__).parents[3] / "benchmarks" / "results" / "random_play.md"

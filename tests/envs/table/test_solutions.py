@@ -3,11 +3,11 @@
 import itertools
 import random
 
-from gem.envs.table.connect_four import ConnectFourEnv
-from gem.envs.table.nim import NimEnv
+from gem.envs.table.boards.connect_four import ConnectFourEnv
+from gem.envs.table.boards.nim import NimEnv
+from gem.envs.table.boards.search import Search
+from gem.envs.table.boards.tic_tac_toe import TicTacToeEnv
 from gem.envs.table.players import best_in_nim, search
-from gem.envs.table.search import Search
-from gem.envs.table.tic_tac_toe import TicTacToeEnv
 
 
 def tree_value(game, position, known):

@@ -17,7 +17,7 @@ from gem.envs.table.poker_solver import exploitability, uniform
 from gem.envs.table.prisoners_dilemma import POINTS, IteratedPrisonersDilemmaEnv, best_reply
 from gem.envs.table.sealed_auction import SealedAuctionEnv, winner
 from gem.errors import BadValue
-from gem.evaluate import play_tournament
+from gem.evaluation import play_tournament
 
 
 def scores(env_id, strengths, games=60):

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gem.graders.code import CodeGrader
-from gem.graders.code_tests import read_tests
+from gem.graders.code.tests import read_tests
 from gem.sandbox import Limits, Sandbox
 
 CELL = """

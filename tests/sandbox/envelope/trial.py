@@ -24,8 +24,8 @@ from envelope.neighbours import Heartbeat, Neighbours, SharedWatch
 from envelope.programs import Program, load
 from envelope.setting import LEVELS, Setting
 from gem.errors import SandboxError
-from gem.graders.code import WALL_FACTOR, CodeGrader
-from gem.graders.code_tests import read_tests
+from gem.graders.code.grader import WALL_FACTOR, CodeGrader
+from gem.graders.code.tests import read_tests
 from gem.sandbox import Case, Limits, Result, Sandbox, Status, make_sandbox
 
 WALL_S = 3.0  # limit of a program without TIMEOUT

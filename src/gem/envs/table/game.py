@@ -1,7 +1,7 @@
 r"""TableGame, the base class of games between players, which move one after another.
 
 A game describes its rules as functions of a position, which is a string, and nothing else. So the same rules serve
-episodes, search (gem.envs.table.search) and exact solutions of poker games (gem.envs.table.poker).
+episodes, search (gem.envs.table.boards.search) and exact solutions of poker games (gem.envs.table.poker).
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class TableGame(MultiAgentEnv, ABC):
         return scores.index(max(scores)) if scores.count(max(scores)) == 1 else None
 
     def scripted(self, position: str, rng: random.Random) -> str | None:
-        """Return the move of the reference player of the game, or None if gem.envs.table.search finds it."""
+        """Return the move of the reference player of the game, or None if gem.envs.table.boards.search finds it."""
         return None
 
     # ---- an episode

@@ -13,11 +13,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from gem.envs.table.connect_four import ConnectFourEnv
+from gem.envs.table.boards.connect_four import ConnectFourEnv
+from gem.envs.table.boards.nim import NimEnv
+from gem.envs.table.boards.othello import SIDE, OthelloEnv
+from gem.envs.table.boards.search import Search
 from gem.envs.table.game import HiddenGame, TableGame
-from gem.envs.table.nim import NimEnv
-from gem.envs.table.othello import SIDE, OthelloEnv
-from gem.envs.table.search import Search
 from gem.errors import BadValue
 
 SMALL_BOARD = 16  # cells up to which ConnectFour is searched to the end

@@ -1,1 +1,1 @@
-"""Web pages with forms, rendered from state."""
+"""Tasks in a browser: generated forms, a shop, an encyclopedia."""

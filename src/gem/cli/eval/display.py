@@ -1,0 +1,105 @@
+"""The display of `gem eval`: a live table on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from gem._internal.text import counted, one_line
+from gem.evaluation import EvalReport
+from gem.evaluation.metrics import expected_half_width, tasks_needed
+
+PLAIN_WIDTH = 160  # characters of a table that is not shown on a terminal
+
+
+class Display:
+    """Shows a live table on a terminal, and otherwise a line for each tenth of the samples."""
+
+    def __init__(self, console: Console, detect: float | None) -> None:
+        self.console, self.detect = console, detect
+        self.live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+        self.started, self.tenths = time.monotonic(), 0
+        self.before: EvalReport | None = None  # what a resumed run had done
+
+    def __enter__(self) -> Display:
+        if self.live is not None:
+            self.live.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self.live is not None:
+            self.live.stop()
+
+    def update(self, report: EvalReport) -> None:
+        if self.before is None:
+            self.before, self.tenths = report, total(report, "done") * 10 // total(report, "planned")
+            self._announce(report)
+        done, planned = total(report, "done"), total(report, "planned")
+        line = self._line(report, self.before)
+        if self.live is not None:
+            grid = Table.grid()
+            grid.add_row(report_table(report))
+            grid.add_row(line)
+            self.live.update(grid, refresh=True)
+        elif done * 10 // planned > self.tenths:
+            self.tenths = done * 10 // planned
+            self.console.print(line, soft_wrap=True)
+
+    def _announce(self, report: EvalReport) -> None:
+        """Print the size of the evaluation and how precise it will be."""
+        rollouts, tasks = report.settings["rollouts"], total(report, "planned") // report.settings["rollouts"]
+        distinct = total(report, "distinct")
+        width = max(expected_half_width(env.distinct, env.planned // env.distinct) for env in report.envs)
+        repeated = f" ({distinct:,} different)" if distinct < tasks else ""
+        self.console.print(
+            f"{counted(len(report.envs), 'environment')}, {counted(tasks, 'task')}{repeated}, "
+            f"{counted(rollouts, 'rollout')} per task. "
+            f"Expected 95 % interval of a success rate: ± {width:.3f} or less.",
+            soft_wrap=True,
+        )
+        if self.detect is not None:
+            self.console.print(
+                f"To detect a difference of {self.detect:g} between two models with a power of 80 %: "
+                f"{tasks_needed(self.detect, rollouts):,} tasks.",
+                soft_wrap=True,
+            )
+
+    def _line(self, report: EvalReport, before: EvalReport) -> str:
+        seconds = max(1e-3, time.monotonic() - self.started)
+        done, planned = total(report, "done"), total(report, "planned")
+        rate = (done - total(before, "done")) / seconds
+        tokens = (total(report, "tokens_out") - total(before, "tokens_out")) / seconds
+        left = f", {(planned - done) / rate:.0f} s left" if rate > 0 and done < planned else ""
+        failed = total(report, "failed")
+        return f"{done}/{planned} done, {failed} failed, {rate:.1f} samples/s, {tokens:.0f} tokens/s{left}"
+
+
+def total(report: EvalReport, name: str) -> int:
+    return sum(getattr(env, name) for env in report.envs)
+
+
+def report_table(report: EvalReport) -> Table:
+    """Return the scores as a table, without columns of zeros. In a narrow terminal cells wrap; nothing is cut off."""
+    table = Table(title=Text(f"Evaluation of {one_line(report.model)}"), title_justify="left")
+    rows = [env.cells() for env in report.envs]
+    shown = [i for i in range(len(report.columns)) if any(row[i] != "0" for row in rows)]  # leaves out empty counts
+    for i in shown:
+        table.add_column(report.columns[i], justify="right" if i else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(one_line(row[i])) for i in shown))
+    return table
+
+
+def plain_console(stderr: bool = False) -> Console:
+    """Return a console that does not wrap tables too early when it is no terminal."""
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
+    return console

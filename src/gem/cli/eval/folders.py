@@ -1,0 +1,109 @@
+"""What `gem eval WORD` does with the folders of evaluations: compare, rescore, export, import."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from gem._internal.text import counted, one_line, short_repr
+from gem.cli.eval.display import plain_console, report_table
+from gem.cli.output import print_json
+from gem.errors import BadValue
+from gem.evaluation import compare, rescore
+from gem.evaluation.exchange.inspect_logs import export_inspect, read_inspect
+from gem.evaluation.exchange.verifiers_traces import TRACES, export_verifiers, read_verifiers
+from gem.evaluation.records import TRAJECTORIES, check_free
+from gem.evaluation.rescore import Change
+from gem.trajectory import Trajectory, write_jsonl
+
+MAX_CHANGES = 20  # changed samples that are printed
+
+
+def print_comparison(paths: list[str], as_json: bool) -> None:
+    """Print the table of several evaluations. Raises BadValue for folders that cannot be compared."""
+    found = compare(paths)
+    if as_json:
+        print_json(asdict(found))
+        return
+    console = plain_console()
+    table = Table()
+    for number, column in enumerate(found.columns):
+        table.add_column(Text(one_line(column)), justify="right" if number else "left", overflow="fold")
+    for row in found.rows():
+        table.add_row(*(Text(one_line(text), style="bold" if is_best else "") for text, is_best in row))
+    console.print(table)
+    for warning in found.warnings:
+        console.print(f"warning: {one_line(warning)}", soft_wrap=True, markup=False)
+
+
+def print_rescored(paths: list[str], out: str | None, concurrency: int, timeout: float | None, as_json: bool) -> None:
+    """Grade an evaluation again, and print what changed. Raises BadValue for a folder that cannot be graded."""
+    if len(paths) != 1:
+        raise BadValue(f"rescore takes the folder of one evaluation, got {len(paths)}")
+    path = paths[0].rstrip("/")
+    out = out or f"{path}-rescored"
+    check_free_copy(out)
+    found = rescore(path, out=out, concurrency=concurrency, timeout=timeout)
+    if as_json:
+        data: dict[str, Any] = {"changes": [change._asdict() for change in found.changes], "failed": found.failed}
+        print_json({**data, "before": found.before.to_json(), "after": found.after.to_json()})
+        return
+    console = plain_console()
+    console.print(report_table(found.after))
+    played = sum(env.done for env in found.after.envs)
+    lines = [f"{counted(len(found.changes), 'sample')} of {played:,} changed."]
+    lines += [_change_line(change) for change in found.changes[:MAX_CHANGES]]
+    lines += [f"… and {len(found.changes) - MAX_CHANGES:,} more"] if len(found.changes) > MAX_CHANGES else []
+    for before, after in zip(found.before.envs, found.after.envs, strict=True):
+        lines.append(f"{after.name}: score {before.score} before, {after.score} now.")
+    if found.failed:
+        cause = next(iter(found.failed.values()))
+        lines.append(f"{counted(len(found.failed), 'sample')} could not be graded again, and keep their score: {cause}")
+    for line in [*lines, f"Records and report: {shlex.quote(out)}"]:
+        console.print(line, soft_wrap=True, markup=False)
+
+
+def export(paths: list[str], format: str | None, out: str | None) -> None:
+    """Write an evaluation in the format of another tool. Raises BadValue for a folder without one."""
+    if len(paths) != 1 or format is None:
+        raise BadValue("export takes the folder of one evaluation, and --format inspect or --format verifiers")
+    path = paths[0].rstrip("/")
+    out = out or f"{path}/{format}"
+    for file in (export_inspect if format == "inspect" else export_verifiers)(path, out):
+        print(file)
+
+
+def import_files(paths: list[str], out: str | None) -> None:
+    """Read logs of other tools into one folder of trajectories. Raises BadValue for a file that is no such log."""
+    if not paths or out is None:
+        raise BadValue("import takes logs of inspect-ai (.json, .eval) or verifiers (traces.jsonl), and --out FOLDER")
+    check_free_copy(out)
+    found: list[Trajectory] = []
+    for path in paths:
+        file = Path(path) / TRACES if Path(path).is_dir() else Path(path)
+        found += read_verifiers(str(file)) if file.suffix == ".jsonl" else read_inspect(str(file))
+    if not found:
+        raise BadValue(f"no sample in {', '.join(paths)}")
+    Path(out).mkdir(parents=True)
+    write_jsonl(Path(out) / TRAJECTORIES, found)
+    failed = sum(trajectory.failure is not None for trajectory in found)
+    shown = f"{counted(len(found), 'episode')} ({failed:,} failed)"
+    print(f"{shown} in {shlex.quote(out)}; show them with: gem view {shlex.quote(out)}")
+
+
+def check_free_copy(out: str) -> None:
+    """Raise BadValue unless the folder is free."""
+    if Path(out).exists():
+        raise BadValue(f"{out} exists; choose another folder with --out")
+    check_free(Path(out))
+
+
+def _change_line(change: Change) -> str:
+    (before, why), (after, why_now) = change.before, change.after
+    ends = f" ({why} → {why_now})" if why != why_now else ""
+    return f"  {change.env}, sample {change.sample}: {before:g} → {after:g}{ends}, {short_repr(change.action)}"

@@ -1,0 +1,1 @@
+"""Agents at a desk, who talk to a customer and act in a company's records."""

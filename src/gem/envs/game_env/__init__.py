@@ -1,1 +1,0 @@
-"""Text games, one file per game; base.py holds their common base class."""

@@ -1,5 +1,0 @@
-"""CrosswordsEnv under its published path."""
-
-from gem.envs.game_env.crosswords import CrosswordsEnv
-
-__all__ = ["CrosswordsEnv"]

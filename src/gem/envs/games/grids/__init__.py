@@ -1,0 +1,1 @@
+"""Games and puzzles on a grid of cells."""

@@ -1,0 +1,1 @@
+"""Games with words, and the word lists that they share."""

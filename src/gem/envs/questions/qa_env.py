@@ -1,0 +1,120 @@
+r"""Question answering: short answers, compared with the reference answers after normalization.
+
+Action       text with the answer in the format that the prompt asks for, by default the last ``<answer>…</answer>``.
+Observation  the question and the answer format; after the answer, whether it was correct.
+Reward       1.0 for an exact match (see gem.graders.exact), else 0.0; with ``reward="f1"`` the F1 score. -0.1 if no
+             answer is found.
+Ends         terminated after the first action.
+
+>>> env = QaEnv(dataset=[{"question": "Who wrote Faust?", "answer": ["Goethe", "J. W. von Goethe"]}])
+>>> _ = env.reset(seed=0)
+>>> env.step("<answer>goethe</answer>").reward
+1.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from gem._internal.text import short_repr
+from gem.datasets import Row
+from gem.envs.dataset_env import AnswerEnv, answers_in, text_in
+from gem.envs.questions.answer_format import AnswerFormat, Kind
+from gem.envs.questions.corrupted import corrupt_words
+from gem.errors import BadValue
+from gem.graders import Grade
+from gem.graders.exact import exact_match, f1
+from gem.graders.gold_audit import gold_error
+
+
+class QaEnv(AnswerEnv):
+    """See the module docstring. The positional arguments are those of the published GEM package.
+
+    Args:
+        dataset_name, split, dataset, seed, shuffle, skip_bad_rows, streaming: see DatasetEnv.
+        question_key, answer_key: columns of the question and of its reference answer or list of reference answers.
+        extract_boxed: same as answer_format="boxed".
+        load_from_cache_file: has no effect.
+        answer_format: see AnswerFormat. None means "boxed" if extract_boxed is True, else "tag".
+        reward: "exact" or "f1".
+        max_turns: at least 1. An episode has one turn, whatever the limit is.
+
+    Raises:
+        BadValue: unknown reward or answer format, or extract_boxed together with another answer format.
+    """
+
+    ignored_kwargs: ClassVar[Mapping[str, str]] = {"load_from_cache_file": "rows are read without a cache of prompts"}
+
+    def __init__(
+        self,
+        dataset_name: str = "",
+        split: str | None = None,
+        dataset: Any = None,
+        question_key: str = "question",
+        answer_key: str = "answer",
+        seed: int | None = None,
+        extract_boxed: bool = False,
+        load_from_cache_file: bool = True,
+        *,
+        shuffle: bool = True,
+        skip_bad_rows: bool | None = None,
+        streaming: bool = False,
+        answer_format: Kind | None = None,
+        reward: Literal["exact", "f1"] = "exact",
+        max_turns: int = 1,
+    ) -> None:
+        if max_turns < 1:
+            raise BadValue(f"max_turns must be at least 1, got {max_turns}")
+        self.max_turns = max_turns
+        if extract_boxed and answer_format not in (None, "boxed"):
+            raise BadValue(f"extract_boxed=True conflicts with answer_format={answer_format!r}")
+        if reward not in ("exact", "f1"):
+            raise BadValue(f"reward must be 'exact' or 'f1', got {reward!r}")
+        self.question_key, self.answer_key, self.reward = question_key, answer_key, reward
+        self.extract_boxed, self.load_from_cache_file = extract_boxed, load_from_cache_file
+        self.format = AnswerFormat(answer_format or ("boxed" if extract_boxed else "tag"))
+        self.answers_in_fences = self.format.kind == "code"
+        self.answer_format = self.format.how
+        super().__init__(
+            dataset_name, split, dataset, seed=seed, shuffle=shuffle, skip_bad_rows=skip_bad_rows, streaming=streaming
+        )
+
+    def open(self, row: Row) -> str:
+        self.question, self._answer = text_in(row, self.question_key), answers_in(row, self.answer_key)
+        return f"{self.question}\n\nYou may think first. Then {self.format.how}"
+
+    def row_error(self) -> str | None:
+        """Return why no answer can equal any of the reference answers, or None."""
+        golds = [self.answer] if isinstance(self.answer, str) else self.answer
+        errors = [gold_error(gold, formula=False) for gold in golds]
+        return None if None in errors else f"the gold answer {short_repr(golds[0], 80)} can never be right: {errors[0]}"
+
+    def grade_action(self, action: str) -> Grade | None:
+        answer = self.extractor(action)
+        if answer is None:
+            return None
+        return (exact_match if self.reward == "exact" else f1)(answer, self.answer)
+
+    def answer_info(self) -> dict[str, Any]:
+        return {"answer": self.answer}
+
+    def corrupted(self, action: str) -> str:
+        return self.format.write(corrupt_words(self.format.read(action) or ""))
+
+    def extractor(self, action: str) -> str | None:
+        """Return the answer in a text, or None. Kept for compatibility with the published package."""
+        return self.format.read(action)
+
+    @staticmethod
+    def check_correct(model_answer: str, gt_answer: str | list[str]) -> bool:
+        """Return whether an answer matches a reference answer. Kept for compatibility with the published package."""
+        return exact_match(model_answer, gt_answer).correct
+
+    def secrets(self) -> list[str]:
+        """Return the reference answers of at least 6 characters that do not occur in the question."""
+        golds = [self.answer] if isinstance(self.answer, str) else self.answer
+        return [gold for gold in golds if len(gold) >= 6 and gold.lower() not in self.question.lower()]
+
+    def sample_random_action(self) -> str:
+        return self.format.write(self.action_rng.choice(["yes", "no", "a river", "in 1900"]))

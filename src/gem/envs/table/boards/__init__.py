@@ -1,0 +1,1 @@
+"""Games of two players on a board, with a search for best moves."""

@@ -1,0 +1,1 @@
+"""Tasks on generated pages with forms, as a browser shows them."""

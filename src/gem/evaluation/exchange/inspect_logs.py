@@ -1,0 +1,260 @@
+"""Logs of inspect-ai: write an evaluation as its JSON logs, one per environment, and read such logs.
+
+The format is that of inspect-ai 0.3.285; ``inspect_ai.log.read_eval_log`` reads what is written here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from gem.errors import BadValue
+from gem.evaluation.exchange.messages import (
+    episode_of,
+    evaluation_episodes,
+    messages_of,
+    number_of,
+    set_score,
+    writable,
+)
+from gem.evaluation.records import SETTINGS
+from gem.evaluation.report import read_report
+from gem.trajectory import Trajectory
+
+_FINISH = {"stop": "stop", "length": "max_tokens", "tool_calls": "tool_calls", "content_filter": "content_filter"}
+_LIMITS = {"max_tokens": "token", "max_turns": "message", "refused": "custom"}  # stop reason → inspect-ai's limit
+_STOPS = {"token": "max_tokens", "context": "max_tokens", "message": "max_turns", "turn": "max_turns"}
+
+
+def export_inspect(path: str, out: str) -> list[Path]:
+    """Write a log for each environment of an evaluation, and return the files.
+
+    Raises:
+        BadValue: the folder is no evaluation, or has no report.
+    """
+    settings, episodes = evaluation_episodes(path)
+    report = read_report(path)
+    created = datetime.fromtimestamp((Path(path) / SETTINGS).stat().st_mtime, timezone.utc).isoformat()
+    Path(out).mkdir(parents=True, exist_ok=True)
+    files: list[Path] = []
+    for env, scores, played in zip(settings["envs"], report["envs"], episodes, strict=True):
+        log = _log(settings, report, env, scores, played, created)
+        file = _file_for(scores["name"], Path(out), files)
+        file.write_text(json.dumps(writable(log), indent=1) + "\n", encoding="utf-8")
+        files.append(file)
+    return files
+
+
+def _file_for(name: str, folder: Path, others: Sequence[Path]) -> Path:
+    """Return a path for the log of an environment, with its name, that is not yet taken."""
+    stem = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:60] or "environment"
+    stems = [stem, *(f"{stem}-{n}" for n in range(2, len(others) + 2))]
+    return next(file for file in (folder / f"{stem}.json" for stem in stems) if file not in others)
+
+
+def _log(
+    settings: Mapping[str, Any],
+    report: Mapping[str, Any],
+    env: Mapping[str, Any],
+    scores: Mapping[str, Any],
+    played: Sequence[Trajectory],
+    created: str,
+) -> dict[str, Any]:
+    sampling = settings["policy"]["sampling"]
+    names = ("temperature", "max_tokens", "top_p", "seed", "reasoning_effort")
+    count = Counter[str]()
+    samples = []
+    for trajectory in played:
+        count[str(trajectory.group_id)] += 1
+        samples.append(_sample(trajectory, count[str(trajectory.group_id)]))
+    return {
+        "version": 2,
+        "status": "success" if report.get("complete") else "cancelled",
+        "eval": {
+            "created": created,
+            "task": scores["name"],
+            "task_args": env["kwargs"],
+            "dataset": {"name": env["id"], "samples": env["tasks"], "shuffled": True},
+            "model": str(settings["policy"]["model"]),
+            "model_generate_config": {name: sampling[name] for name in names if sampling.get(name) is not None},
+            "config": {"limit": env["tasks"], "epochs": settings["rollouts"]},
+            "packages": {"gem-gym": settings["gem"]},
+            "metadata": {"wrappers": env["wrappers"], "tasks_hash": env["hash"]},
+        },
+        "results": {
+            "total_samples": scores["planned"],
+            "completed_samples": scores["done"],
+            "scores": [_metrics(name, scores[key]) for name, key in (("reward", "score"), ("solved", "solved"))],
+        },
+        "stats": {"started_at": created, "completed_at": created},
+        "samples": samples,
+    }
+
+
+def _metrics(name: str, estimate: Mapping[str, Any]) -> dict[str, Any]:
+    values = {"mean": estimate["value"], "ci_low": estimate["low"], "ci_high": estimate["high"]}
+    metrics = {key: {"name": key, "value": value} for key, value in values.items() if value is not None}
+    return {"name": name, "scorer": name, "params": {}, "metrics": metrics}
+
+
+def _sample(trajectory: Trajectory, epoch: int) -> dict[str, Any]:
+    listed = list(messages_of(trajectory))
+    messages = [_message(message) for message, _ in listed]
+    first = next((i for i, (_, turn) in enumerate(listed) if turn is not None), len(listed))
+    model = trajectory.model or "unknown"
+    usage = [turn.usage for turn in trajectory.turns]
+    tokens_in = sum(u.get("prompt_tokens") or 0 for u in usage)
+    tokens_out = sum(u.get("completion_tokens") or 0 for u in usage)
+    sample: dict[str, Any] = {
+        "id": str(trajectory.group_id),
+        "epoch": epoch,
+        "input": messages[:first] or "",
+        "target": "",
+        "messages": messages,
+        "output": {"model": model, "choices": []},
+        "metadata": {"env": trajectory.env_id, "seed": trajectory.seed, "stop_reason": trajectory.stop_reason},
+        "model_usage": {
+            model: {"input_tokens": tokens_in, "output_tokens": tokens_out, "total_tokens": tokens_in + tokens_out}
+        },
+    }
+    if trajectory.turns:
+        last, said = (
+            trajectory.turns[-1],
+            [m for m, (_, turn) in zip(messages, listed, strict=True) if turn is not None],
+        )
+        choice = {"message": said[-1], "stop_reason": _FINISH.get(last.finish or "stop", "unknown")}
+        sample["output"]["choices"] = [choice]
+    if trajectory.failure is not None:
+        sample["error"] = {"message": trajectory.failure, "traceback": "", "traceback_ansi": ""}
+        return sample
+    parts = {
+        name: sum(t.reward_parts.get(name, 0.0) for t in trajectory.turns)
+        for t in trajectory.turns
+        for name in t.reward_parts
+    }
+    sample["scores"] = {
+        "reward": {"value": trajectory.total_reward, "metadata": {"reward_parts": parts}},
+        "solved": {"value": float(trajectory.solved), "explanation": trajectory.stop_reason or ""},
+    }
+    if trajectory.stop_reason in _LIMITS:
+        sample["limit"] = {"type": _LIMITS[trajectory.stop_reason], "limit": 0}
+    return sample
+
+
+def _message(message: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {"role": message["role"], "content": message["content"]}
+    if "tool_call_id" in message:
+        found["tool_call_id"] = message["tool_call_id"]
+    if message.get("tool_calls"):
+        found["tool_calls"] = [_call(call) for call in message["tool_calls"]]
+    return found
+
+
+def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call.get("function") or {}
+    arguments, error = function.get("arguments"), None
+    try:
+        parsed = json.loads(arguments) if isinstance(arguments, str) else arguments
+    except ValueError as e:
+        parsed, error = None, str(e)
+    if not isinstance(parsed, dict):
+        parsed, error = {"arguments": arguments}, error or "the arguments are no object"
+    found = {"id": str(call.get("id", "")), "function": str(function.get("name", "")), "arguments": parsed}
+    return {**found, "type": "function", **({"parse_error": error} if error else {})}
+
+
+def read_inspect(path: str) -> Iterator[Trajectory]:
+    """Yield the samples of a log of inspect-ai as trajectories; the first score of a sample is its reward.
+
+    Args:
+        path: a .json log, or an .eval log.
+
+    Raises:
+        BadValue: the file is no such log.
+    """
+    for number, (header, sample) in enumerate(_samples(Path(path))):
+        try:
+            yield _trajectory(header, sample, number)
+        except (KeyError, TypeError, ValueError, AttributeError) as e:
+            raise BadValue(f"{path}: sample {number} is not one of inspect-ai: {type(e).__name__}: {e}") from e
+
+
+def _samples(path: Path) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                header = json.loads(archive.read("header.json"))
+                for name in sorted(archive.namelist()):
+                    if name.startswith("samples/"):
+                        yield header, json.loads(archive.read(name))
+            return
+        data = json.loads(path.read_bytes())
+        if not isinstance(data, dict) or not isinstance(data.get("eval"), dict):
+            raise ValueError("it has no eval")
+    except (OSError, ValueError, KeyError) as e:
+        raise BadValue(f"{path} is not a log of inspect-ai: {getattr(e, 'strerror', None) or e}") from e
+    except NotImplementedError as e:  # zstandard, which zipfile reads from Python 3.14 on
+        raise BadValue(f"cannot read {path}: {e}; convert it with `inspect log convert --to json`") from e
+    for sample in data.get("samples") or ():
+        yield data, sample
+
+
+def _trajectory(header: Mapping[str, Any], sample: Mapping[str, Any], number: int) -> Trajectory:
+    attachments = sample.get("attachments") or {}
+    messages = [{**m, "content": _resolved(m.get("content"), attachments)} for m in sample["messages"]]
+    about = header["eval"]
+    model = about.get("model")
+    trajectory = episode_of(
+        [(_openai_calls(message), {}) for message in messages],
+        env_id=str(about.get("task")),
+        episode=number,
+        group_id=str(sample["id"]),
+        model=None if model is None else str(model),
+        failure=None if sample.get("error") is None else str(sample["error"].get("message")),
+    )
+    if trajectory.turns and (choices := (sample.get("output") or {}).get("choices")):
+        trajectory.turns[-1].finish = "length" if choices[-1].get("stop_reason") == "max_tokens" else "stop"
+    scores = sample.get("scores") or {}
+    values = {name: number_of(score.get("value")) for name, score in scores.items()}
+    known = {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
+    limit = sample.get("limit")
+    stop = None if limit is None else _STOPS.get(limit.get("type"), str(limit.get("type")))
+    set_score(trajectory, next(iter(known.values()), None), {}, stop)
+    return trajectory
+
+
+def _resolved(content: Any, attachments: Mapping[str, str]) -> Any:
+    """Replace references to attachments by their text."""
+    if isinstance(content, str):
+        return (
+            attachments.get(content.removeprefix("attachment://"), content) if "attachment://" in content else content
+        )
+    if isinstance(content, list):
+        return [
+            {**part, "text": _resolved(part["text"], attachments)}
+            if isinstance(part, dict) and "text" in part
+            else part
+            for part in content
+        ]
+    return content
+
+
+def _openai_calls(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not message.get("tool_calls"):
+        return {"role": message["role"], "content": message["content"]}
+    calls = [
+        {
+            "id": call["id"],
+            "type": "function",
+            "function": {"name": call["function"], "arguments": json.dumps(call.get("arguments") or {})},
+        }
+        for call in message["tool_calls"]
+    ]
+    return {"role": "assistant", "content": message["content"], "tool_calls": calls}

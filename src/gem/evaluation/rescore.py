@@ -1,0 +1,159 @@
+"""Grade the recorded transcripts of an evaluation again, without asking the model.
+
+The recorded actions are played in the environments of today: the same tasks, tools and graders. What follows from the
+model (texts, tokens, refusals, cut replies) is kept; rewards, reasons and ends are new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
+
+from gem.core import StopReason
+from gem.errors import BadValue
+from gem.evaluation.records import EvalFolder, read_records, read_settings
+from gem.evaluation.report import EvalReport
+from gem.evaluation.run import EvalRun, describe_plan, play_tasks
+from gem.evaluation.tasks import EvalEnv, TaskSet, plan_tasks
+from gem.policies import Reply, Request
+from gem.trajectory import Trajectory
+
+OVER = "the episode goes on after its recorded actions"
+
+
+class Change(NamedTuple):
+    """A sample whose outcome differs.
+
+    Args:
+        env: name of the environment.
+        sample: number of the sample, which is the ``episode`` of its trajectory.
+        before, after: score and stop reason.
+        action: the last action that was played.
+    """
+
+    env: str
+    sample: int
+    before: tuple[float, str | None]
+    after: tuple[float, str | None]
+    action: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rescored:
+    """The result of rescore().
+
+    Args:
+        before, after: the report before, and now.
+        changes: the samples with another score or another end.
+        failed: number of sample → why it could not be played again; such a sample keeps its score.
+    """
+
+    before: EvalReport
+    after: EvalReport
+    changes: Sequence[Change]
+    failed: Mapping[int, str]
+
+
+def rescore(
+    path: str,
+    *,
+    out: str | None = None,
+    concurrency: int = 32,
+    timeout: float | None = None,
+) -> Rescored:
+    """Play the recorded actions of an evaluation again, and grade them as the environments do now.
+
+    Args:
+        path: folder of the evaluation, which is left as it is.
+        out: folder for the new records and report; None keeps nothing.
+        concurrency: maximum number of episodes at once.
+        timeout: seconds for one call of an environment; None sets no limit.
+
+    Raises:
+        BadValue: the folder is no evaluation or has no sample, ``out`` is occupied, or the tasks have changed.
+    """
+    settings = read_settings(path)
+    recorded = {trajectory.episode: trajectory for trajectory in read_records(path)}
+    if not recorded:
+        raise BadValue(f"{path} has no finished sample to grade again")
+    if "mcp" in settings:
+        raise BadValue(f"{path} used MCP servers, whose calls cannot be repeated; evaluate again")
+    native = settings.get("native_tools", False)
+    plan = [_plan(path, entry, native) for entry in settings["envs"]]
+    before = EvalRun(plan, settings["rollouts"], settings, path)
+    before.restore(recorded.values())
+    now = {**settings, **describe_plan(plan), "rescored": {"from": str(path), "gem": settings.get("gem")}}
+    after = EvalRun(plan, settings["rollouts"], now, out)
+    policy, changes, failed = _Recorded(recorded), list[Change](), dict[int, str]()
+    with nullcontext() if out is None else EvalFolder(out, now) as folder:
+        for i, task_set in enumerate(plan):
+            episodes = after.episodes(i, [number for number in after.numbers(i) if number in recorded])
+            for played in play_tasks(task_set, policy, episodes, concurrency, timeout):
+                old = recorded[played.episode]
+                if played.failure is not None:
+                    failed[old.episode] = played.failure
+                new = old if played.failure is not None else _graded(old, played)
+                after.take(new, folder)
+                if _outcome(new) != _outcome(old):
+                    changes.append(
+                        Change(task_set.env.label, old.episode, _outcome(old), _outcome(new), new.turns[-1].action)
+                    )
+        report = after.write_report(folder)
+    changes.sort(key=lambda change: change.sample)
+    return Rescored(before=before.report(), after=report, changes=changes, failed=failed)
+
+
+class _Recorded:
+    """A policy that repeats the replies of recorded episodes."""
+
+    chat, max_prompt_tokens, version = None, None, 0
+
+    def __init__(self, recorded: Mapping[int, Trajectory]) -> None:
+        self.recorded = recorded
+
+    def act(self, requests: Sequence[Request]) -> list[Reply]:
+        return [self._reply(*request.key[1:]) for request in requests]
+
+    def _reply(self, episode: int, turn: int) -> Reply:
+        trajectory = self.recorded[episode]
+        if turn < len(trajectory.turns):
+            said = trajectory.turns[turn]
+            return Reply(said.action, finish=said.finish, message=said.message, model=said.model)
+        if trajectory.stop_reason == StopReason.MAX_TOKENS:  # the next context would have been too long
+            return Reply("", finish="context_overflow")
+        return Reply("", failure=OVER)
+
+
+def _plan(path: str, entry: Mapping[str, Any], native_tools: bool) -> TaskSet:
+    """Return the tasks of a recorded environment. Raises BadValue if they have changed."""
+    env = EvalEnv(**{field.name: entry[field.name] for field in fields(EvalEnv)})
+    plan = plan_tasks(replace(env, limit=entry["tasks"]), entry["tasks"], native_tools=native_tools)
+    plan = replace(plan, env=env)
+    if (found := describe_plan([plan])["envs"][0])["hash"] != entry["hash"]:
+        raise BadValue(
+            f"{path}: the tasks of {env.label} cannot be asked again: their hash was {entry['hash']}, now "
+            f"{found['hash']}; the data has changed, or they are those of a training run"
+        )
+    return plan
+
+
+def _graded(old: Trajectory, played: Trajectory) -> Trajectory:
+    """Return the recorded episode with the rewards and the end of the played one."""
+    turns = [
+        replace(said, reward=new.reward, reward_parts=new.reward_parts, invalid=new.invalid, tool_calls=new.tool_calls)
+        for said, new in zip(old.turns, played.turns, strict=False)
+    ]
+    return replace(
+        old,
+        turns=turns,
+        final_observation=played.final_observation,
+        terminated=played.terminated,
+        truncated=played.truncated,
+        stop_reason=played.stop_reason,
+    )
+
+
+def _outcome(trajectory: Trajectory) -> tuple[float, str | None]:
+    return trajectory.total_reward, trajectory.stop_reason

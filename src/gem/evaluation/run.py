@@ -1,0 +1,386 @@
+"""Run an evaluation: every task times every rollout exactly once, recorded as it ends, resumable at any point."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from gem._internal.text import short_repr
+from gem.errors import BadValue, EndpointError, GemError, InfraError
+from gem.evaluation.options import EvalOptions
+from gem.evaluation.records import EvalFolder
+from gem.evaluation.report import LATEX, MARKDOWN, REPORT, EnvScore, EvalReport, Sample, env_score
+from gem.evaluation.tasks import EvalEnv, OracleActions, TaskSet, plan_tasks
+from gem.evaluation.versions import versions_of
+from gem.policies import Policy, RandomPolicy, ScriptedPolicy
+from gem.registry import ENV_REGISTRY
+from gem.rollout import play_each
+from gem.trajectory import Trajectory
+from gem.vector import make_vec
+
+CONSTANT = "constant:"
+FIRST_FAILURES = 8  # the run stops if so many samples fail before any other has ended
+OUTAGE_FAILURES = 8  # the run stops after so many outages in a row, or twice the concurrency if that is more
+OUTAGES = ("EndpointError", "AccessRefused", "InvalidReply")  # failures that a server, not one request, may have caused
+PROGRESS_S = 1.0  # least seconds between two calls of progress()
+_PROGRESS_SHARE = 20  # summarizing takes at most this fraction of the time, 1/20
+
+
+def evaluate(
+    policy: Policy | str,
+    envs: str | EvalEnv | TaskSet | Sequence[str | EvalEnv | TaskSet],
+    *,
+    limit: int = 100,
+    rollouts: int = 1,
+    concurrency: int = 32,
+    wrappers: str = "",
+    out: str | None = None,
+    resume: bool = False,
+    retries: int = 2,
+    backoff: float = 1.0,
+    timeout: float | None = None,
+    prompt_template: str | None = None,
+    mcp: str | None = None,
+    token_limit: int | None = None,
+    native_tools: bool = False,
+    notes: Mapping[str, Any] | None = None,
+    progress: Callable[[EvalReport], None] | None = None,
+) -> EvalReport:
+    """Score a policy on environments.
+
+    Each rollout of each task is played until it has one outcome. A reply cut at its token limit, a full context and a
+    refusal are outcomes with a score. Only failures of the machinery have none: they are played again at the end, and
+    those that remain are counted apart.
+
+    Args:
+        policy: a policy; or "oracle", "random" or "constant:TEXT".
+        envs: ids of environments; or EvalEnv for one with its own limit, wrappers or arguments; or TaskSet for one with
+            given tasks.
+        limit: maximum number of tasks per environment.
+        rollouts: number of times that each task is played.
+        concurrency: maximum number of episodes at once.
+        wrappers: comma-separated names of wrappers for the environments that name none.
+        out: folder for the records and the report; None keeps nothing.
+        resume: continue the evaluation in ``out``, and play only what it lacks.
+        retries: how often failed samples are played again.
+        backoff: seconds to wait before failed samples are played again; doubles each time. Retries of single requests
+            are those of Endpoint, which honor Retry-After.
+        timeout: seconds for one call of an environment; None sets no limit.
+        prompt_template: instructions around the first observation: "qwen3_game", "qwen3_general", "code", "no", or a
+            text file with ``{observation}``. Observations that contain the history are each wrapped.
+        mcp: JSON file with MCP servers, whose tools are offered in each environment.
+        token_limit: maximum number of tokens per episode, of prompts and replies; an episode over it ends as with a
+            full context.
+        native_tools: call the tools of wrappers natively (``tool_calls``), and not in text. Needs an EndpointPolicy
+            that sends messages; the tools of MCP servers are always called so there.
+        notes: further facts to record, as JSON data, such as the versions of a server. A resumed run may change them.
+        progress: called with the scores so far: at the start, then at most once per second, and at the end.
+
+    Raises:
+        BadValue: for arguments out of range, an occupied folder, or a resumed run with other settings.
+        InfraError: all of the first samples failed, so nothing was scored or written. BadValue if the endpoint refused
+            each of these requests.
+        EndpointError: the endpoint failed for max(8, 2 * concurrency) samples in a row. The run can be resumed.
+        AccessRefused, InvalidReply: the endpoint refused access, or replied with something that is no completion,
+            before it answered any request. Nothing was written.
+        Exception: any exception of gem.make.
+    """
+    for name, value, least in (("rollouts", rollouts, 1), ("concurrency", concurrency, 1), ("retries", retries, 0)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise BadValue(f"{name} must be an integer >= {least}, got {value!r}")
+    if resume and out is None:
+        raise BadValue("resume needs the folder of the evaluation as out=")
+    if isinstance(policy, str) and rollouts > 1:
+        raise BadValue(
+            f"{rollouts} rollouts of {policy!r} would be equal: the seed of the task decides them; raise limit"
+        )
+    player, innermost = _player(policy)
+    options = EvalOptions(prompt_template=prompt_template, mcp=mcp, token_limit=token_limit, native_tools=native_tools)
+    below, above = options.wraps(player)
+    listed = _eval_envs(envs, wrappers)
+    options.check_used((env.env if isinstance(env, TaskSet) else env).wrappers for env in listed)
+    how: dict[str, Any] = {
+        "innermost": [*innermost, *below],
+        "tokenizer": getattr(player, "tokenizer", None),
+        "native_tools": native_tools,
+    }
+    plan = [env if isinstance(env, TaskSet) else plan_tasks(env, limit, **how) for env in listed]
+    plan = [replace(task_set, wraps=[*task_set.wraps, *above], has_tools=bool(below)) for task_set in plan]
+    plan = [replace(task_set, policy=options.limited(task_set.policy or player)) for task_set in plan]
+    settings = _settings(player, policy, plan, rollouts) | options.settings()
+    run = EvalRun(plan, rollouts, settings, out, progress)
+    settings_and_notes = settings | {"notes": _json("notes", dict(notes or {}))}
+    folder = None if out is None else EvalFolder(out, settings_and_notes, resume=resume)
+    if folder is None:
+        return run.finish(player, None, concurrency, timeout, retries, backoff)
+    with folder:
+        if resume:
+            run.restore(folder.finished())
+        return run.finish(player, folder, concurrency, timeout, retries, backoff)
+
+
+class EvalRun:
+    """The samples of an evaluation, numbered by environment, then task, then rollout."""
+
+    def __init__(
+        self,
+        plan: Sequence[TaskSet],
+        rollouts: int,
+        settings: Mapping[str, Any],
+        out: str | None,
+        progress: Callable[[EvalReport], None] | None = None,
+    ) -> None:
+        self.plan, self.rollouts = plan, rollouts
+        self.settings, self.out, self.progress = settings, out, progress
+        self.samples: dict[int, Sample] = {}
+        self.unwritten: list[Trajectory] | None = []  # failures before the first outcome; None after it
+        self.outages = 0  # since the last sample that did not fail so; samples that are played again do not count
+        self.started = time.monotonic()
+        self.next_progress = self.started + PROGRESS_S
+        self.first: list[int] = []  # the number of the first sample of each environment
+        count = 0
+        for task_set in plan:
+            self.first.append(count)
+            count += len(task_set.tasks) * rollouts
+
+    def restore(self, finished: Iterable[Trajectory]) -> None:
+        """Take the samples that the folder of the run holds."""
+        tasks = [task.id for task_set in self.plan for task in task_set.tasks]
+        for trajectory in finished:
+            number = trajectory.episode
+            if not 0 <= number < len(tasks) * self.rollouts or tasks[number // self.rollouts] != trajectory.group_id:
+                raise BadValue(f"{self.out}: the record of sample {number} is of another task")
+            if number in self.samples:
+                raise BadValue(f"{self.out}: sample {number} is recorded twice")
+            self.samples[number] = Sample.of(trajectory)
+        if self.samples:
+            self.unwritten = None
+
+    def finish(
+        self,
+        policy: Policy,
+        folder: EvalFolder | None,
+        concurrency: int,
+        timeout: float | None,
+        retries: int,
+        backoff: float,
+    ) -> EvalReport:
+        """Play the missing samples, and the failed ones again, and return the report."""
+        if self.progress is not None:
+            self.progress(self.report())
+        try:
+            for attempt in range(retries + 1):
+                missing = [self.missing(i) for i in range(len(self.plan))]
+                if attempt and any(missing):
+                    time.sleep(backoff * 2 ** (attempt - 1))
+                for i, numbers in enumerate(missing):
+                    self.play(i, numbers, policy, folder, concurrency, timeout)
+            if self.unwritten:
+                raise self.all_failed(self.unwritten)
+        finally:
+            report = self.write_report(folder)
+        if self.progress is not None:
+            self.progress(report)
+        return report
+
+    def write_report(self, folder: EvalFolder | None) -> EvalReport:
+        """Return the report, after writing it to the folder."""
+        report = self.report()
+        if folder is not None:
+            folder.write(REPORT, json.dumps(report.to_json(), indent=1) + "\n")
+            folder.write(MARKDOWN, report.to_markdown())
+            folder.write(LATEX, report.to_latex())
+        return report
+
+    def numbers(self, i: int) -> range:
+        """Return the numbers of an environment's samples."""
+        return range(self.first[i], self.first[i] + len(self.plan[i].tasks) * self.rollouts)
+
+    def missing(self, i: int) -> list[int]:
+        """Return the numbers of an environment's samples without an outcome."""
+        return [n for n in self.numbers(i) if n not in self.samples or self.samples[n].failure is not None]
+
+    def episodes(self, i: int, numbers: Sequence[int]) -> list[Trajectory]:
+        """Return an empty trajectory for each of these samples of an environment."""
+        task_set = self.plan[i]
+        tasks = [task_set.tasks[(number - self.first[i]) // self.rollouts] for number in numbers]
+        return [
+            Trajectory(task_set.env.id, episode=number, seed=task.seed, group_id=task.id)
+            for number, task in zip(numbers, tasks, strict=True)
+        ]
+
+    def play(
+        self,
+        i: int,
+        numbers: Sequence[int],
+        policy: Policy,
+        folder: EvalFolder | None,
+        concurrency: int,
+        timeout: float | None,
+    ) -> None:
+        for trajectory in play_tasks(
+            self.plan[i], self.plan[i].policy or policy, self.episodes(i, numbers), concurrency, timeout
+        ):
+            is_first = trajectory.episode not in self.samples
+            self.take(trajectory, folder)
+            if is_first or trajectory.failure is None:
+                self.check_outage(trajectory, max(OUTAGE_FAILURES, 2 * concurrency))
+
+    def check_outage(self, trajectory: Trajectory, most: int) -> None:
+        """Raise EndpointError if this is the last of ``most`` samples in a row that the endpoint failed to answer."""
+        is_outage = str(trajectory.failure).startswith(OUTAGES)
+        self.outages = self.outages + 1 if is_outage else 0
+        if self.outages >= most:
+            how = "" if self.out is None else f"; continue with: gem eval --resume {shlex.quote(self.out)}"
+            raise EndpointError(f"stopped, because the last {most} samples failed: {trajectory.failure}{how}")
+
+    def take(self, trajectory: Trajectory, folder: EvalFolder | None) -> None:
+        """Record an ended episode."""
+        self.samples[trajectory.episode] = Sample.of(trajectory)
+        records = [trajectory]
+        if self.unwritten is not None:  # nothing is written before the first outcome
+            records = [*self.unwritten, trajectory]
+            if trajectory.failure is None:
+                self.unwritten = None
+            else:
+                self.unwritten, records = records, []
+                if len(self.unwritten) >= FIRST_FAILURES:
+                    raise self.all_failed(self.unwritten)
+        if folder is not None:
+            for record in records:
+                folder.append(record)
+        now = time.monotonic()
+        if self.progress is not None and now >= self.next_progress:
+            self.progress(self.report())
+            took = time.monotonic() - now
+            self.next_progress = now + took + max(PROGRESS_S, _PROGRESS_SHARE * took)
+
+    def all_failed(self, failed: Sequence[Trajectory]) -> GemError:
+        """Return the exception for a run whose samples all failed. A refused request is a mistake of the caller."""
+        refused = all(str(trajectory.failure).startswith("RequestRefused") for trajectory in failed)
+        is_outage = all(str(trajectory.failure).startswith(OUTAGES) for trajectory in failed)
+        kind = BadValue if refused else EndpointError if is_outage else InfraError
+        hint = "; check the server and its URL" if is_outage else ""
+        return kind(f"all of the first {len(failed)} samples failed: {failed[-1].failure}{hint}")
+
+    def report(self) -> EvalReport:
+        return EvalReport(
+            model=str(self.settings["policy"]["model"]),
+            envs=[self._env_score(i) for i in range(len(self.plan))],
+            settings=self.settings,
+            seconds=time.monotonic() - self.started,
+            folder=self.out,
+        )
+
+    def _env_score(self, i: int) -> EnvScore:
+        task_set, first, rollouts = self.plan[i], self.first[i], self.rollouts
+        env = task_set.env
+        has_tools = bool(env.wrappers) or task_set.has_tools  # a tool may add rewards
+        samples: dict[str, list[Sample | None]] = {}
+        for k, task in enumerate(task_set.tasks):  # equal episodes share an id
+            numbers = range(first + k * rollouts, first + (k + 1) * rollouts)
+            samples.setdefault(task.id, []).extend(map(self.samples.get, numbers))
+        return env_score(
+            samples,
+            name=env.label,
+            id=env.id,
+            wrappers=env.wrappers,
+            description=task_set.description,
+            bounds=None if has_tools else ENV_REGISTRY[env.id].reward_range,
+        )
+
+
+def play_tasks(
+    task_set: TaskSet, policy: Policy, episodes: Sequence[Trajectory], concurrency: int, timeout: float | None
+) -> Iterator[Trajectory]:
+    """Play episodes of the tasks of an environment, and yield each when it ends."""
+    if not episodes:
+        return
+    # A wrapper may wait, as a tool does, whatever the environment does.
+    may_wait = task_set.env.wrappers or task_set.has_tools or timeout is not None
+    backend = "thread" if may_wait else "async"
+    with make_vec(
+        task_set.env.id,
+        task_set.wraps,
+        num_envs=min(concurrency, len(episodes)),
+        backend=backend,
+        autoreset="disabled",
+        on_failure="restart",
+        timeout=timeout,
+        **task_set.kwargs,
+    ) as vec_env:
+        yield from play_each(vec_env, policy, episodes)
+
+
+def _player(policy: Policy | str) -> tuple[Policy, list[Callable[[Any], Any]]]:
+    """Return a policy, and the wrappers that it needs below all others."""
+    if policy == "random":
+        return RandomPolicy(), []
+    if policy == "oracle":
+        return RandomPolicy(), [OracleActions]
+    if isinstance(policy, str) and policy.startswith(CONSTANT):
+        return ScriptedPolicy([policy.removeprefix(CONSTANT)]), []
+    if isinstance(policy, (str, type)) or not hasattr(policy, "act"):
+        raise BadValue(
+            f"policy must be an object with act(requests), 'oracle', 'random' or 'constant:TEXT', got "
+            f"{short_repr(policy)}"
+        )
+    return policy, []
+
+
+def _eval_envs(
+    envs: str | EvalEnv | TaskSet | Sequence[str | EvalEnv | TaskSet], wrappers: str
+) -> list[EvalEnv | TaskSet]:
+    listed = list(envs) if isinstance(envs, Sequence) and not isinstance(envs, str) else [envs]
+    if wrong := [env for env in listed if not isinstance(env, (str, EvalEnv, TaskSet))]:
+        raise BadValue(f"an environment must be an id, an EvalEnv or a TaskSet, got {short_repr(wrong[0])}")
+    if not isinstance(wrappers, str):
+        raise BadValue(f"wrappers must be comma-separated names, got {short_repr(wrappers)}")
+    made = [EvalEnv(id=env) if isinstance(env, str) else env for env in listed]
+    made = [env if isinstance(env, TaskSet) or env.wrappers else replace(env, wrappers=wrappers) for env in made]
+    labels = [(env.env if isinstance(env, TaskSet) else env).label for env in made]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if not made or twice:
+        raise BadValue(f"environments must have different names, got {twice[0]!r} twice" if twice else "no environment")
+    return made
+
+
+def _settings(player: Policy, policy: Policy | str, plan: Sequence[TaskSet], rollouts: int) -> dict[str, Any]:
+    """Return what a resumed run may not change, as JSON data."""
+    name = policy if isinstance(policy, str) else getattr(player, "model_name", None) or type(player).__name__
+    settings = {
+        **describe_plan(plan),
+        "policy": {"model": name, "sampling": dict(getattr(player, "settings", {}))},
+        "rollouts": rollouts,
+    }
+    return dict(_json("arguments of environments and sampling options", settings))
+
+
+def _json(what: str, data: Any) -> Any:
+    """Return data as JSON has it. Raises BadValue for anything that JSON cannot hold."""
+    try:
+        return json.loads(json.dumps(data, allow_nan=False))
+    except (TypeError, ValueError) as e:
+        raise BadValue(f"{what} must be JSON data: {e}") from e
+
+
+def describe_plan(plan: Sequence[TaskSet]) -> dict[str, Any]:
+    """Return what is asked and graded, and by which code, as JSON data."""
+    return {
+        "gem": sys.modules["gem"].__version__,
+        "envs": [
+            asdict(task_set.env)
+            | {"tasks": len(task_set.tasks), "hash": _hash(task_set), "versions": versions_of(task_set.env.id)}
+            for task_set in plan
+        ],
+    }
+
+
+def _hash(task_set: TaskSet) -> str:
+    return hashlib.blake2b("".join(task.id for task in task_set.tasks).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,241 @@
+"""Which tasks an evaluation asks: rows of a data set, or seeds of an environment that generates its tasks.
+
+A task has an id that is a hash of its environment, its arguments and its content, so that two runs can be compared task
+by task and a resumed run notices changed data. The seeds of generated tasks are hashes, which training does not use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from gem._internal.json_codec import encode
+from gem.core import EnvWrapper, Info
+from gem.datasets import MissingData, Rows, Stream
+from gem.errors import BadValue
+from gem.policies import Policy, oracle
+from gem.registry import ENV_REGISTRY, make
+from gem.seeding import derive, permuted
+from gem.tools.search.tool import URL_VARIABLE
+from gem.wrappers import get_wrapper_fns
+
+Wrap = Callable[[Any], Any]
+_STREAMS = frozenset({"seed", "episode", "rng", "action_rng"})  # what differs between equal episodes in get_state()
+HELD_OUT_SPLITS = ("test", "validation")  # used instead of the split "train" where they exist
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalEnv:
+    """One environment of an evaluation, in one setting.
+
+    Args:
+        id: registered id.
+        name: name in reports; None for the id, followed by the wrappers.
+        limit: maximum number of tasks; None for the limit of the evaluation.
+        wrappers: comma-separated names of WRAPPER_FACTORY, innermost first.
+        kwargs: constructor arguments, as JSON has them.
+
+    Raises:
+        BadValue: JSON does not have one of the arguments.
+    """
+
+    id: str
+    name: str | None = None
+    limit: int | None = None
+    wrappers: str = ""
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, value in self.kwargs.items():
+            try:
+                json.dumps(value)
+            except TypeError as e:
+                way = "gem.register() gives an id to an environment with such arguments"
+                raise BadValue(f"the argument {name!r} of {self.id} must be a value of JSON: {e}; {way}") from e
+
+    @property
+    def label(self) -> str:
+        return self.name or "+".join([self.id, *filter(None, (part.strip() for part in self.wrappers.split(",")))])
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task: its id, and the seed of the reset that asks it."""
+
+    id: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class TaskSet:
+    """The tasks of one environment.
+
+    Args:
+        kwargs: constructor arguments of the environment that asks them.
+        wraps: wrappers, innermost first.
+        description: what is asked, for people.
+        has_tools: whether wraps has tools besides those of env.
+        policy: plays these tasks instead of the policy of the evaluation; None for that one.
+    """
+
+    env: EvalEnv
+    tasks: Sequence[Task]
+    kwargs: Mapping[str, Any]
+    wraps: Sequence[Wrap]
+    description: str
+    has_tools: bool = False
+    policy: Policy | None = None
+
+
+def plan_tasks(
+    env: EvalEnv,
+    limit: int,
+    *,
+    innermost: Sequence[Wrap] = (),
+    tokenizer: Any = None,
+    native_tools: bool = False,
+) -> TaskSet:
+    """Choose the tasks of an environment.
+
+    A data set is asked in a random order that is the same in every run, so that a limit takes a random sample. It is
+    its split "test" or "validation" if the environment would take "train" and no split is given.
+
+    Args:
+        limit: maximum number of tasks, if env has none of its own.
+        innermost: wrappers to put below those of env.
+        tokenizer: for wrappers that render a chat template.
+        native_tools: see get_wrapper_fns().
+
+    Raises:
+        BadValue: for a limit below 1, or a search tool without a search server.
+        Exception: any exception of gem.make and get_wrapper_fns.
+    """
+    limit = limit if env.limit is None else env.limit
+    if not isinstance(limit, int) or limit < 1:
+        raise BadValue(f"limit must be at least 1, got {limit!r}")
+    wraps = [*innermost, *get_wrapper_fns(env.wrappers, tokenizer, native_tools=native_tools)]
+    if "search_tool" in env.wrappers and not os.environ.get(URL_VARIABLE):  # else the first call would stop the run
+        raise BadValue(f"{env.label} needs a search server: set {URL_VARIABLE}, such as http://localhost:8000/retrieve")
+    kwargs = {**env.kwargs, **_held_out_split(env)}
+    with make(env.id, **kwargs) as made:
+        rows, caution = rows_of(made), repetition(made)
+        if rows is None or rows.generated:
+            is_stream = isinstance(getattr(made.unwrapped, "dataset", None), Stream)
+            seeds = list(range(limit)) if is_stream else held_out_seeds(limit)
+            tasks = generated_tasks(env, made, seeds)
+            return TaskSet(env, tasks, kwargs, wraps, f"{limit:,} fresh seeds{caution}")
+        numbers = [permuted(i, len(rows), "evaluation") for i in range(min(limit, len(rows)))]
+        baseline = baseline_of(made, numbers)
+    tasks = identified(env, [(i, _content(rows[number], number)) for i, number in enumerate(numbers)])
+    split = f" of the split {kwargs['split']!r}" if "split" in kwargs else ""
+    asked = partial(ask_only, numbers=numbers, shuffle=False)
+    if ENV_REGISTRY[env.id].runs != "process":  # the slots share the loaded rows
+        kwargs = {**kwargs, "dataset": rows}
+    return TaskSet(env, tasks, kwargs, [asked, *wraps], f"{len(tasks):,} of {len(rows):,} rows{split}{baseline}")
+
+
+def held_out_seeds(count: int) -> list[int]:
+    """Return seeds for evaluation, the same in every run."""
+    return [derive("held-out", i) for i in range(count)]
+
+
+def rows_of(env: Any) -> Rows | None:
+    """Return the rows of an environment over a data set with random access, or None."""
+    rows = getattr(env.unwrapped, "dataset", None)
+    return rows if isinstance(rows, Rows) and hasattr(env.unwrapped, "ask_only") else None
+
+
+def baseline_of(env: Any, numbers: Sequence[int]) -> str:
+    """Return what an agent that does nothing scores on these rows, if the environment has a ``baseline_score``."""
+    baseline_score = getattr(env.unwrapped, "baseline_score", None)
+    return "" if baseline_score is None else f"; {baseline_score(numbers)}"
+
+
+def repetition(env: Any) -> str:
+    """Return why fresh seeds may play what training has played, or nothing."""
+    if isinstance(getattr(env.unwrapped, "dataset", None), Stream):
+        return "; rows of a stream cannot be held back, so training may have asked them"
+    instances = env.instances()
+    return "" if instances is None else f"; there are only {instances:,} different episodes, which training plays too"
+
+
+def ask_only(env: Any, *, numbers: Sequence[int], shuffle: bool = True) -> Any:
+    """Restrict an environment over a data set to these rows, and return it."""
+    env.unwrapped.ask_only(numbers, shuffle=shuffle)
+    return env
+
+
+class OracleActions(EnvWrapper):
+    """Makes sample_random_action() return the action of the environment's oracle."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self._oracle, self._observation = oracle(env), ""
+
+    def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
+        self._observation, info = super().reset(seed, **kwargs)
+        return self._observation, info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
+        step = super().step(action)
+        self._observation = step[0]
+        return step
+
+    def sample_random_action(self) -> str:
+        return self._oracle.act(self._observation)
+
+
+def _held_out_split(env: EvalEnv) -> dict[str, str]:
+    """Return the split to ask instead of "train", or nothing."""
+    if "split" in env.kwargs or ENV_REGISTRY[env.id].kwargs.get("split") != "train":
+        return {}
+    for split in HELD_OUT_SPLITS:
+        try:
+            with make(env.id, **{**env.kwargs, "split": split}):
+                return {"split": split}
+        except MissingData:
+            return {}  # the whole data set is missing; make() without a split says so
+        except BadValue:
+            continue
+    return {}
+
+
+def identified(env: EvalEnv, contents: Sequence[tuple[int, Any]]) -> list[Task]:
+    """Return tasks with ids from pairs of a seed and its content. Equal contents get different ids by their count."""
+    tasks, seen = [], Counter[str]()
+    for seed, content in contents:
+        text = json.dumps([env.id, dict(env.kwargs), content], sort_keys=True)
+        seen[text] += 1
+        digest = hashlib.blake2b(f"{text}{seen[text]}".encode(), digest_size=8).hexdigest()
+        tasks.append(Task(digest, seed))
+    return tasks
+
+
+def generated_tasks(env: EvalEnv, made: Any, seeds: Sequence[int]) -> list[Task]:
+    """Return tasks with ids. Equal episodes have the same id if the environment says that they are few."""
+    if made.instances() is None:
+        return identified(env, [(seed, {"seed": seed}) for seed in seeds])
+    return [task for seed in seeds for task in identified(env, [(seed, _episode(made, seed))])]
+
+
+def _episode(made: Any, seed: int) -> Any:
+    """Return the state that a reset with this seed starts in, without the random streams."""
+    made.reset(seed=seed)
+    try:
+        state = made.unwrapped.get_state()
+    except NotImplementedError:
+        return {"seed": seed}
+    return encode({name: value for name, value in state.items() if name not in _STREAMS})
+
+
+def _content(row: Any, number: int) -> Any:
+    try:
+        return encode(dict(row))
+    except BadValue:  # a value that is no plain data
+        return {"row": number}

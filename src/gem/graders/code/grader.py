@@ -1,0 +1,156 @@
+"""Grade programs: run tests in a sandbox, and compare the results with the expected outputs outside the sandbox.
+
+Expected outputs never enter the sandbox. A program that exceeds a limit fails the test. A failure of the sandbox itself
+raises SandboxError instead of returning a grade.
+
+If the tests call a function, the program need not import the standard modules that published harnesses import for it,
+such as typing and collections; envs/code_env.py lists them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
+
+from gem.errors import BadValue, SandboxError
+from gem.graders.base import Grade
+from gem.graders.code.compare import TOLERANCE, same_output, same_value, value_bytes
+from gem.graders.code.tests import ProgramTest, Suite
+from gem.sandbox import Case, Limits, Result, Sandbox, Status
+from gem.seeding import stream
+
+Reward = Literal["all", "fraction"]
+
+PASSED, WRONG, NOT_RUN = "passed", "wrong", "not_run"  # statuses of a test, in addition to those in gem.sandbox.Status
+WALL_FACTOR = 6  # seconds that a test may take per CPU second that it may use
+MAX_TIMEOUTS = 3  # number of timeouts after which the remaining tests are skipped; 100 timeouts would take minutes
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeGrader:
+    """Grades programs by running tests.
+
+    A test passes if the program exits with code 0 and its output or return value is correct (see code_compare).
+    ``Grade.details["tests"]`` lists the status of each test in the order of the suite: "passed", "wrong" (the output is
+    incorrect), "not_run", "error", "timeout", "memory", "output_limit" or "killed".
+
+    Args:
+        reward: "all" gives 1 if every test passes, else 0; "fraction" gives the fraction of tests passed.
+        early_exit: whether to skip the remaining tests after the first failure. None means True if reward is "all",
+            else False. The remaining tests are always skipped after three timeouts. Skipped tests count as failed.
+        max_tests: maximum number of tests to run. Of a larger suite, the tests with the longest inputs are run.
+        limits: limits of each test. The time limit is limits.cpu_s, or limits.wall_s if that is None, in CPU seconds of
+            all processes together, so that a verdict does not depend on what else the machine does. Elapsed time is
+            limited to WALL_FACTOR times as much plus a second, or to limits.wall_s if that is more. output_bytes is
+            increased if an expected output is longer. The size of a return value is limited by that of the expected
+            value, but to no less than 64 KiB.
+        tolerance: absolute or relative tolerance for numbers; see code_compare.
+
+    Raises:
+        BadValue: if reward is unknown or max_tests < 1.
+    """
+
+    reward: Reward = "all"
+    early_exit: bool | None = None
+    max_tests: int = 100
+    limits: Limits = field(default_factory=Limits)
+    tolerance: float = TOLERANCE
+
+    def __post_init__(self) -> None:
+        if self.reward not in get_args(Reward):
+            raise BadValue(f"reward must be 'all' or 'fraction', got {self.reward!r}")
+        if self.max_tests < 1:
+            raise BadValue(f"max_tests must be at least 1, got {self.max_tests}")
+
+    def grade(self, program: str, suite: Suite, sandbox: Sandbox, *, seed: int = 0) -> Grade:
+        """Run the tests on a program, in a random order that depends on the seed, and return its grade.
+
+        Raises:
+            SandboxError: if the sandbox fails.
+        """
+        tests = suite.longest(self.max_tests).tests
+        order = list(range(len(tests)))
+        stream(seed, "order of tests").shuffle(order)
+        progress = _Progress(self, [tests[index] for index in order])
+        results = sandbox.run_tests(
+            program.encode("utf-8", "surrogatepass"),  # a lone surrogate is a syntax error of the program
+            [_case(tests[index]) for index in order],
+            function=suite.function,
+            limits=self._limits_for(tests),
+            stop=progress,
+        )
+        found = progress.statuses(results)
+        return self._verdict([status for _, status in sorted(zip(order, found, strict=True))])
+
+    def status(self, test: ProgramTest, result: Result) -> str:
+        """Return the status of a test: "passed", "wrong", or the status of a run that failed."""
+        if result.status is not Status.OK:
+            return str(result.status)
+        if test.case.arguments is not None:
+            correct = any(same_value(result.value, value, self.tolerance) for value in test.accepted)
+        else:
+            correct = any(same_output(result.stdout, text, self.tolerance) for text in test.accepted)
+        return PASSED if correct else WRONG
+
+    def stops_early(self) -> bool:
+        return self.reward == "all" if self.early_exit is None else self.early_exit
+
+    def _limits_for(self, tests: tuple[ProgramTest, ...]) -> Limits:
+        longest = max(len(str(accepted)) for test in tests for accepted in test.accepted)
+        cpu_s = self.limits.cpu_s or self.limits.wall_s
+        wall_s = max(WALL_FACTOR * cpu_s + 1, self.limits.wall_s)
+        output_bytes = max(self.limits.output_bytes, 4 * longest + 1024)
+        return replace(self.limits, cpu_s=cpu_s, wall_s=wall_s, output_bytes=output_bytes)
+
+    def _verdict(self, statuses: list[str]) -> Grade:
+        passed, total = statuses.count(PASSED), len(statuses)
+        correct = passed == total
+        reward = passed / total if self.reward == "fraction" else float(correct)
+        return Grade(reward=reward, correct=correct, reason=_summary(statuses), details={"tests": statuses})
+
+
+def _case(test: ProgramTest) -> Case:
+    """Return the input of a test. Of a call, it limits the size of the return value."""
+    if test.case.arguments is None:
+        return test.case
+    return replace(test.case, value_bytes=max(map(value_bytes, test.accepted)))
+
+
+def _summary(statuses: list[str]) -> str:
+    kinds = [PASSED, *sorted(set(statuses) - {PASSED, NOT_RUN}), NOT_RUN]
+    counts = [f"{statuses.count(kind)} {kind.replace('_', ' ')}" for kind in kinds if kind in statuses]
+    return f"{len(statuses)} test{'' if len(statuses) == 1 else 's'}: {', '.join(counts)}."
+
+
+class _Progress:
+    """Callback that stops a run after the same test regardless of the order in which results arrive.
+
+    A result is evaluated only after the results of all previous tests have arrived.
+
+    Args:
+        tests: the tests, in the order in which they are run.
+    """
+
+    def __init__(self, grader: CodeGrader, tests: list[ProgramTest]) -> None:
+        self.grader, self.tests = grader, tests
+        self.received: dict[int, str] = {}
+        self.evaluated = self.timeouts = 0
+        self.stopped = False
+
+    def __call__(self, index: int, result: Result) -> bool:
+        self.received[index] = self.grader.status(self.tests[index], result)
+        while self.evaluated in self.received and not self.stopped:
+            status = self.received[self.evaluated]
+            self.timeouts += status == Status.TIMEOUT
+            self.stopped = self.timeouts >= MAX_TIMEOUTS or (status != PASSED and self.grader.stops_early())
+            self.evaluated += 1
+        return self.stopped
+
+    def statuses(self, results: list[Result | None]) -> list[str]:
+        """Return the status of each test. Tests after the test that stopped the run are "not_run"."""
+        for index, result in enumerate(results):
+            if result is not None and index not in self.received:
+                self(index, result)
+        if not self.stopped and self.evaluated < len(self.tests):
+            raise SandboxError(f"the sandbox returned results for only {len(self.received)} of {len(self.tests)} tests")
+        return [self.received[index] if index < self.evaluated else NOT_RUN for index in range(len(self.tests))]

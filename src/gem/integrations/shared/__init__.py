@@ -1,0 +1,1 @@
+"""What the adapters of several frameworks share: rows of datasets, episodes as token sequences, tested versions."""

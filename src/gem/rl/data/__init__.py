@@ -1,0 +1,1 @@
+"""Where episodes come from: mixtures of environments, curricula, self-play, evaluation sets, imitation."""

@@ -1,0 +1,1 @@
+"""From rewards to gradients: advantages, batches of examples with them, losses."""

@@ -1,0 +1,223 @@
+"""Convert episodes to padded training tensors. Axes: B sequences, T tokens."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from random import Random
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gem.conversation.history import shown_observations
+from gem.conversation.observations import images_of
+from gem.rl.estimate.advantages import EpisodeRewards, Floats
+from gem.trajectory import TokenSequence, Trajectory, Turn
+
+
+@dataclass(frozen=True)
+class Example:
+    """A packed sequence with what the loss of its tokens needs.
+
+    Args:
+        sequence: the packed tokens.
+        episode: index of the episode in the batch.
+        advantage_T: one advantage per token; 0 on fed tokens.
+        reference_T: log-probabilities under a reference model; None if there is no reference model.
+        old_T: log-probabilities under the policy before the update; None for those of the sampler.
+        weight_T: factor of the loss of each token; None for the loss mask.
+        share_T: how much each trained token counts in the loss and its divisor; None for 1.
+        images: those of the observations in the sequence, in order.
+    """
+
+    sequence: TokenSequence
+    episode: int
+    advantage_T: Sequence[float] = ()
+    reference_T: Sequence[float] | None = None
+    old_T: Sequence[float] | None = None
+    weight_T: Sequence[float] | None = None
+    share_T: Sequence[float] | None = None
+    images: Sequence[Any] = ()
+
+    @property
+    def counts_T(self) -> Sequence[float]:
+        """How much each token counts: share_T on trained tokens, else 0."""
+        return self.sequence.loss_mask_T if self.share_T is None else self.share_T
+
+
+@dataclass(frozen=True)
+class Minibatch:
+    """Right-padded tensors: int64 ids, attention mask and turns (-1 on fed tokens), the others of torch's default type.
+
+    mask_BT is 1 on trained tokens. weight_BT is the factor of each token's loss, and 0 where mask_BT is. images has
+    those of each sequence.
+    """
+
+    ids_BT: Tensor
+    attend_BT: Tensor
+    turn_BT: Tensor
+    mask_BT: Tensor
+    weight_BT: Tensor
+    logp_old_BT: Tensor
+    advantage_BT: Tensor
+    reference_BT: Tensor
+    images: Sequence[Sequence[Any]] = ()
+
+    def to(self, device: torch.device | str) -> Minibatch:
+        moved: dict[str, Any] = {f.name: getattr(self, f.name).to(device) for f in fields(self) if f.name != "images"}
+        return replace(self, **moved)
+
+
+def pack(trajectories: Sequence[Trajectory]) -> list[Example]:
+    """Pack episodes into sequences, without advantages. The turns that a continuation repeats are not trained."""
+    examples = []
+    for i, trajectory in enumerate(trajectories):
+        start = trajectory.branch[0] if trajectory.branch else 0
+        for s in trajectory.sequences():
+            if start:
+                s.loss_mask_T = [m if k >= start else 0 for m, k in zip(s.loss_mask_T, s.turn_T, strict=True)]
+            if not start or any(s.loss_mask_T):
+                examples.append(Example(s, i, images=_images(trajectory, max(s.turn_T))))
+    return examples
+
+
+def _images(trajectory: Trajectory, last: int) -> list[Any]:
+    """Return the images in the context of a turn."""
+    turns, turn = trajectory.turns[:last], trajectory.turns[last]
+    return [image for seen in shown_observations(turns, turn.observation, turn.dropped) for image in images_of(seen)]
+
+
+def with_shares(batch: Sequence[Example], weight: Callable[[int], float]) -> list[Example]:
+    """Let each trained token count as much as weight(index of its turn)."""
+    return [
+        replace(
+            e, share_T=[m and m * weight(k) for m, k in zip(e.sequence.loss_mask_T, e.sequence.turn_T, strict=True)]
+        )
+        for e in batch
+    ]
+
+
+def with_advantages(batch: Sequence[Example], advantages: Sequence[Floats]) -> list[Example]:
+    """Give each token the advantage of its turn. ``advantages`` has one array per episode."""
+    lists = [advantage_K.tolist() for advantage_K in advantages]
+    return [replace(e, advantage_T=[0.0 if k < 0 else lists[e.episode][k] for k in e.sequence.turn_T]) for e in batch]
+
+
+def episode_rewards(
+    batch: Sequence[Example], trajectories: Sequence[Trajectory], kl: float = 0.0
+) -> list[EpisodeRewards]:
+    """Return what the advantages of each episode depend on, except for a critic's values.
+
+    Args:
+        batch: the result of pack() for the same episodes.
+        trajectories: completed episodes, with ``group_id`` for an estimator that compares groups. A failed episode
+            raises BadValue. Turns with the same state_key, or without one the same observation, are in the same state.
+        kl: weight of a penalty in the reward: each turn pays kl times the sum of log p - log p_reference of its trained
+            tokens. Needs reference_T in the batch unless it is 0.
+    """
+    rewards = [list(t.rewards_K) for t in trajectories]
+    if kl:
+        for example in batch:
+            assert example.reference_T is not None
+            s = example.sequence
+            for turn, trained, logp, reference in zip(
+                s.turn_T, s.loss_mask_T, s.logprobs_T, example.reference_T, strict=True
+            ):
+                rewards[example.episode][turn] -= kl * (logp - reference) if trained else 0.0
+    return [
+        EpisodeRewards(
+            rewards_K,
+            t.group_id,
+            [_state_key(turn) for turn in t.turns],
+            start=t.branch[0] if t.branch else None,
+        )
+        for rewards_K, t in zip(rewards, trajectories, strict=True)
+    ]
+
+
+def _state_key(turn: Turn) -> str:
+    """Return the key of the state before a turn: that of the environment or, without one, the observation."""
+    return json.dumps([turn.observation] if turn.state_key is None else {"key": turn.state_key}, default=str)
+
+
+def counted_tokens(batch: Sequence[Example]) -> float:
+    """Return the number of trained tokens, each counted by its share."""
+    return sum(sum(e.counts_T) for e in batch)
+
+
+def replies(batch: Sequence[Example]) -> float:
+    """Return the number of replies with trained tokens, each counted by its share."""
+    return sum(sum({k: n for k, n in zip(e.sequence.turn_T, e.counts_T, strict=True) if n}.values()) for e in batch)
+
+
+def with_equal_replies(batch: Sequence[Example]) -> list[Example]:
+    """Weight each trained token by 1 / the number of trained tokens of its reply."""
+    weighted = []
+    for e in batch:
+        lengths, weight_T = _reply_lengths(e), e.weight_T or e.counts_T
+        shares_T = [w / lengths[k] if w else 0.0 for w, k in zip(weight_T, e.sequence.turn_T, strict=True)]
+        weighted.append(replace(e, weight_T=shares_T))
+    return weighted
+
+
+def _reply_lengths(example: Example) -> Counter[int]:
+    sequence = example.sequence
+    return Counter(k for k, trained in zip(sequence.turn_T, sequence.loss_mask_T, strict=True) if trained)
+
+
+def minibatches(batch: Sequence[Example], size: int, rng: Random) -> Iterator[list[Example]]:
+    """Yield shuffled minibatches of at most `size` examples."""
+    order = list(range(len(batch)))
+    rng.shuffle(order)
+    for start in range(0, len(order), size):
+        yield [batch[i] for i in order[start : start + size]]
+
+
+def micro_batches(minibatch: Sequence[Example], size: int | None, pad_id: int) -> Iterator[Minibatch]:
+    """Yield the parts of a minibatch whose gradients are computed one after another, each of at most `size` examples.
+
+    Examples of similar length are in the same part, which saves padding. None for one part, in the given order.
+    """
+    if size is None:
+        yield collate(minibatch, pad_id)
+        return
+    examples = sorted(minibatch, key=_length, reverse=True)  # the longest first, so that memory is exhausted early
+    for start in range(0, len(examples), size):
+        yield collate(examples[start : start + size], pad_id)
+
+
+def _length(example: Example) -> int:
+    return len(example.sequence.ids_T)
+
+
+def trained_tokens(batch: Sequence[Example]) -> int:
+    """Return the number of trained tokens."""
+    return sum(sum(e.sequence.loss_mask_T) for e in batch)
+
+
+def collate(chosen: Sequence[Example], pad_id: int) -> Minibatch:
+    """Convert examples to tensors, padded to the length of the longest example."""
+    sequences = [e.sequence for e in chosen]
+    ids_BT = _padded([s.ids_T for s in sequences], pad_id, torch.long)
+    lengths_B = torch.tensor([len(s.ids_T) for s in sequences])
+    return Minibatch(
+        ids_BT=ids_BT,
+        attend_BT=(torch.arange(ids_BT.shape[1])[None] < lengths_B[:, None]).long(),
+        turn_BT=_padded([s.turn_T for s in sequences], -1, torch.long),
+        mask_BT=_padded([s.loss_mask_T for s in sequences], 0),
+        weight_BT=_padded([e.weight_T or e.counts_T for e in chosen], 0),
+        logp_old_BT=_padded([e.old_T or e.sequence.logprobs_T for e in chosen], 0),
+        advantage_BT=_padded([e.advantage_T or [0.0] * len(e.sequence.ids_T) for e in chosen], 0),
+        reference_BT=_padded([e.reference_T or [0.0] * len(e.sequence.ids_T) for e in chosen], 0),
+        images=[e.images for e in chosen],
+    )
+
+
+def _padded(rows: Sequence[Sequence[float]], fill: float, dtype: torch.dtype | None = None) -> Tensor:
+    width = max(len(row) for row in rows)
+    return torch.tensor(
+        [[*row, *[fill] * (width - len(row))] for row in rows], dtype=dtype or torch.get_default_dtype()
+    )

@@ -1,0 +1,351 @@
+"""A causal language model as a policy: batched sampling with a key-value cache, and log-probabilities.
+
+Axes: B sequences, T tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gem.conversation import ChatFormat
+from gem.errors import BadValue
+from gem.policies import Reply, Request
+from gem.rl.model.kv_cache import KeptContext, KeptContexts, join, new_cache, stack
+from gem.rl.model.loading import save_pretrained
+from gem.rl.model.lora import save_merged
+from gem.rl.model.memory import explained_memory_errors, sampling_advice
+from gem.rl.model.scoring import CHUNK, TokenScores, score_tokens
+from gem.rl.model.vision import ImageInputs, context_images
+from gem.seeding import derive
+
+KV_CACHE_MIB = 1024
+
+
+class CausalLMPolicy:
+    """A policy that samples from a Hugging Face causal language model.
+
+    Args:
+        model, tokenizer: as loaded by transformers. The tokenizer needs a chat template. The model is set to eval mode,
+            also for training: dropout would draw from the global random stream, and the scored policy would differ
+            from the policy that sampled.
+        temperature: 0 takes the most likely token and records a log-probability of 0.
+        top_p: nucleus mass in (0, 1]; 1 samples from the whole distribution.
+        max_new_tokens: maximum tokens per reply, including the end token. A reply ends with the end token of the chat
+            template, the tokenizer's eos token, or an eos token of the model's generation_config.
+        seed: seed of the sampling streams. Token t of a reply uses number t of the stream (seed, slot, episode, turn),
+            so sampling does not depend on other slots.
+        max_batch: maximum sequences per forward pass; larger batches are split.
+        max_context: maximum tokens of a prompt and its reply; None for the limit of the model.
+        bf16: compute with bfloat16 where torch.autocast does; log-probabilities are still float32.
+        kv_cache_mib: MiB of keys and values that are kept from one turn of an episode to the next, while the weights
+            are the same; 0 computes each context again, as is done for models that read images.
+        images: how the model reads images; None if it does not.
+
+    Raises:
+        BadValue: for a setting out of range, or a tokenizer without a chat template or end token.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        max_new_tokens: int = 256,
+        seed: int = 0,
+        max_batch: int = 512,
+        max_context: int | None = None,
+        bf16: bool = False,
+        kv_cache_mib: int = KV_CACHE_MIB,
+        images: ImageInputs | None = None,
+    ) -> None:
+        if not temperature >= 0.0:  # written so that NaN is rejected too
+            raise BadValue(f"temperature must be >= 0, got {temperature}")
+        if not 0.0 < top_p <= 1.0:
+            raise BadValue(f"top_p must be in (0, 1], got {top_p}")
+        if max_new_tokens < 1 or max_batch < 1:
+            raise BadValue(f"max_new_tokens and max_batch must be >= 1, got {max_new_tokens} and {max_batch}")
+        self.model, self.tokenizer = model.eval(), tokenizer
+        self.chat = ChatFormat(tokenizer, None if images is None else images.text)
+        self.temperature, self.top_p, self.max_new_tokens = temperature, top_p, max_new_tokens
+        self.seed, self.max_batch, self.max_context, self.version = seed, max_batch, max_context, 0
+        self.bf16 = bf16
+        self.stop_ids = _stop_ids(model, self.chat)
+        if self.max_prompt_tokens is not None and self.max_prompt_tokens < 1:
+            raise BadValue(f"max_new_tokens {max_new_tokens} leaves no room for a prompt in the context")
+        self.images, self.kv_cache_mib = images, kv_cache_mib
+        self._kept = KeptContexts(model, kv_cache_mib * 2**20 if images is None else 0)
+        self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.chat.eos_id
+
+    @property
+    def model_name(self) -> str | None:
+        """The name or folder that the model was loaded from; None for a new model."""
+        return getattr(self.model.config, "_name_or_path", None) or None
+
+    @property
+    def has_adapter(self) -> bool:
+        """Whether the model has a LoRA adapter."""
+        return bool(getattr(self.model, "peft_config", None))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The sampling settings, which trajectories record."""
+        return {name: getattr(self, name) for name in ("temperature", "top_p", "max_new_tokens", "seed")}
+
+    @property
+    def max_prompt_tokens(self) -> int | None:
+        """The context length minus the length of one reply; None if there is no limit."""
+        limits = (getattr(self.model.config, "max_position_embeddings", None), self.max_context)
+        context = min((int(limit) for limit in limits if limit is not None), default=None)
+        return None if context is None else context - self.max_new_tokens
+
+    def variant(
+        self,
+        *,
+        temperature: float | None = None,
+        seed: int | None = None,
+        max_new_tokens: int | None = None,
+        max_context: int | None = None,
+    ) -> CausalLMPolicy:
+        """Return a policy with the same model and other settings; None keeps the current value."""
+        policy = CausalLMPolicy(
+            self.model,
+            self.tokenizer,
+            temperature=self.temperature if temperature is None else temperature,
+            top_p=self.top_p,
+            max_new_tokens=max_new_tokens or self.max_new_tokens,
+            seed=self.seed if seed is None else seed,
+            max_batch=self.max_batch,
+            max_context=max_context or self.max_context,
+            bf16=self.bf16,
+            kv_cache_mib=self.kv_cache_mib,
+            images=self.images,
+        )
+        policy.chat, policy.version = self.chat, self.version  # the chat shares its caches
+        return policy
+
+    def forget(self) -> None:
+        """Drop the keys and values that are kept between turns."""
+        self._kept.clear()
+
+    def greedy(self) -> CausalLMPolicy:
+        """Return a policy with the same model that always takes the most likely token."""
+        return self.variant(temperature=0.0)
+
+    def act(self, requests: Sequence[Request]) -> list[Reply]:
+        """Sample a reply to each prompt. One over max_prompt_tokens gets none, with the finish "context_overflow"."""
+        limit = self.max_prompt_tokens
+        fits = [limit is None or len(request.prompt_ids) <= limit for request in requests]
+        fitting = [request for request, fit in zip(requests, fits, strict=True) if fit]
+        sampled: list[Reply] = []
+        for start in range(0, len(fitting), self.max_batch):
+            chosen = fitting[start : start + self.max_batch]
+            with explained_memory_errors(sampling_advice(len(chosen))), self._precision():
+                sampled += self._sample(chosen)
+        replies = iter(sampled)
+        return [next(replies) if fit else Reply("", finish="context_overflow") for fit in fits]
+
+    @torch.no_grad()
+    def _sample(self, requests: Sequence[Request]) -> list[Reply]:
+        device = self.model.device
+        cache, attend_BT, logits_BV, position_B1 = self._prefill(requests)
+        width = attend_BT.shape[1]
+        uniforms_BT = self._uniforms(requests).to(device)
+        running_B = torch.ones(len(requests), dtype=torch.bool, device=device)
+        stop_ids = torch.tensor(self.stop_ids, device=device)
+        drawn: list[Tensor] = []
+        scores: list[Tensor] = []
+        while True:
+            token_B, logp_B = self._draw_in_chunks(logits_BV, uniforms_BT[:, len(drawn)])
+            token_B = torch.where(running_B, token_B, self.pad_id)
+            drawn.append(token_B)
+            scores.append(logp_B)
+            running_B = running_B & ~torch.isin(token_B, stop_ids)
+            if not running_B.any() or len(drawn) == self.max_new_tokens:
+                break
+            attend_BT = torch.cat([attend_BT, attend_BT.new_ones(len(requests), 1)], dim=1)
+            cache, logits_BV = self._feed(token_B[:, None], attend_BT, position_B1, cache)
+            position_B1 = position_B1 + 1
+        replies = self._replies(torch.stack(drawn, 1).tolist(), torch.stack(scores, 1).tolist())
+        if self._kept.limit:
+            for row, (request, reply) in enumerate(zip(requests, replies, strict=True)):
+                fed = reply.sampled_ids[: len(drawn) - 1]  # the last tokens that were drawn were not fed
+                self._kept.put(request, fed, cache, row, width - len(request.prompt_ids))
+        return replies
+
+    def _prefill(self, requests: Sequence[Request]) -> tuple[Any, Tensor, Tensor, Tensor]:
+        """Feed the prompts, except what is kept of them.
+
+        Returns:
+            The cache of the prompts, padded on the left; their attention mask; and the logits and the position of the
+            next tokens.
+        """
+        if self.images is not None:
+            return self._prefill_images(requests, self.images)
+        # Any change in place of the weights counts, also one by other code than the trainer's.
+        weights = (self.version, sum(p._version for p in self.model.parameters()))
+        kept = self._kept.take(requests, weights)
+        continued = [i for i, context in enumerate(kept) if context is not None]
+        new = [i for i, context in enumerate(kept) if context is None]
+        prompts = [r.prompt_ids for r in requests]
+        parts = [
+            self._prefill_part([prompts[i] for i in part], [c for i in part if (c := kept[i]) is not None])
+            for part in (continued, new)
+            if part
+        ]
+        attend_BT = pad_left(prompts, self.pad_id)[1].to(self.model.device)
+        if len(parts) == 1:
+            return parts[0][0], attend_BT, parts[0][1], attend_BT.sum(-1, keepdim=True)
+        order = sorted(range(len(requests)), key=[*continued, *new].__getitem__)
+        cache, logits_BV = join([cache for cache, _ in parts], order), torch.cat([logits for _, logits in parts])[order]
+        return cache, attend_BT, logits_BV, attend_BT.sum(-1, keepdim=True)
+
+    def _prefill_images(self, requests: Sequence[Request], inputs: ImageInputs) -> tuple[Any, Tensor, Tensor, Tensor]:
+        """Feed the prompts with their images; see _prefill()."""
+        ids_BT, attend_BT = (x.to(self.model.device) for x in pad_left([r.prompt_ids for r in requests], self.pad_id))
+        more = inputs.tensors(self.model, ids_BT, attend_BT, [context_images(r) for r in requests])
+        position_BT = more.pop("position_ids", (attend_BT.cumsum(-1) - 1).clamp(min=0))  # (3, B, T) with images
+        cache, logits_BV = self._feed(ids_BT, attend_BT, position_BT, None, **more)
+        return cache, attend_BT, logits_BV, position_BT[..., -1:] + 1
+
+    def _prefill_part(self, prompts: Sequence[Sequence[int]], contexts: Sequence[KeptContext]) -> tuple[Any, Tensor]:
+        """Feed prompts that continue a context each, or all of them if there are no contexts.
+
+        Each row feeds as many of its last tokens as the row with the most new ones. This takes no more time than
+        padding would, and leaves no padding between tokens, which a sliding window would count.
+        """
+        ids_BT, attend_BT = (x.to(self.model.device) for x in pad_left(prompts, self.pad_id))
+        known = self.model.get_input_embeddings().weight.shape[0]
+        if int(ids_BT.max()) >= known:
+            raise BadValue(f"the tokenizer has the token {int(ids_BT.max())}, and the model embeds only {known}")
+        fed, cache = ids_BT.shape[1], new_cache() if self._kept.limit else None
+        if contexts:
+            fed = max(len(p) - len(c.ids) for p, c in zip(prompts, contexts, strict=True))
+            cache = stack(contexts, [max(0, len(p) - fed) for p in prompts])
+        position_BT = (attend_BT.cumsum(-1) - 1).clamp(min=0)
+        return self._feed(ids_BT[:, -fed:], attend_BT, position_BT[:, -fed:], cache)
+
+    def _feed(
+        self, ids_BT: Tensor, attend_BT: Tensor, position_BT: Tensor, cache: Any, **more: Any
+    ) -> tuple[Any, Tensor]:
+        """Feed tokens after those of a cache, None for none. Returns the cache and the logits of the next tokens."""
+        out = self.model(
+            input_ids=ids_BT,
+            attention_mask=attend_BT,
+            position_ids=position_BT,
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=1,
+            **more,
+        )
+        if (cache := getattr(out, "past_key_values", None)) is None:
+            raise BadValue(f"cannot sample from {type(self.model).__name__}, which keeps no keys and values")
+        return cache, out.logits[:, -1]
+
+    def _draw_in_chunks(self, logits_BV: Tensor, uniform_B: Tensor) -> tuple[Tensor, Tensor]:
+        rows = max(1, CHUNK // logits_BV.shape[1])
+        parts = zip(torch.split(logits_BV, rows), torch.split(uniform_B, rows), strict=True)
+        token_parts, logp_parts = zip(*(self._draw(part.float(), uniform) for part, uniform in parts), strict=True)
+        return torch.cat(token_parts), torch.cat(logp_parts)
+
+    def _draw(self, logits_BV: Tensor, uniform_B: Tensor) -> tuple[Tensor, Tensor]:
+        """Sample one token per sequence by inverse transform sampling. Returns tokens and their log-probabilities."""
+        if self.temperature == 0.0:
+            token_B = logits_BV.argmax(-1)
+            return token_B, torch.zeros_like(token_B, dtype=torch.float32)
+        logp_BV = torch.log_softmax(self._scaled(logits_BV), dim=-1)
+        if self.top_p < 1.0:
+            logp_BV = nucleus(logp_BV, self.top_p)
+        cumulative_BV = logp_BV.double().exp().cumsum(-1)  # float64: over 150,000 tokens float32 loses the tail
+        target_B = uniform_B * cumulative_BV[:, -1]
+        token_B = torch.searchsorted(cumulative_BV, target_B[:, None], right=True)
+        token_B = token_B[:, 0].clamp(max=logits_BV.shape[1] - 1)
+        return token_B, logp_BV.gather(1, token_B[:, None])[:, 0]
+
+    def _uniforms(self, requests: Sequence[Request]) -> Tensor:
+        if self.temperature == 0.0:
+            return torch.zeros(len(requests), self.max_new_tokens)
+        rows = [
+            np.random.Generator(np.random.Philox(derive(self.seed, *r.key, "sampling"))).random(self.max_new_tokens)
+            for r in requests
+        ]
+        return torch.from_numpy(np.stack(rows))
+
+    def _replies(self, tokens_BT: list[list[int]], logps_BT: list[list[float]]) -> list[Reply]:
+        replies = []
+        for tokens, logps in zip(tokens_BT, logps_BT, strict=True):
+            end = next((t for t, token in enumerate(tokens) if token in self.stop_ids), None)
+            ids = tokens if end is None else tokens[: end + 1]
+            text = self.chat.decode(tokens[:end])  # without the end token
+            replies.append(Reply(text, ids, logps[: len(ids)], "length" if end is None else "stop"))
+        return replies
+
+    def score(
+        self,
+        ids_BT: Tensor,
+        attend_BT: Tensor,
+        mask_BT: Tensor | None = None,
+        images: Sequence[Sequence[Any]] = (),
+    ) -> TokenScores:
+        """Score the tokens of a right-padded batch at this policy's temperature, with gradient.
+
+        Args:
+            mask_BT: not 0 on the tokens to score; None for all.
+            images: those of each sequence; empty if there are none.
+
+        Raises:
+            BadValue: for temperature 0 or top_p < 1, because replies are then not sampled from the scored distribution.
+        """
+        if self.temperature == 0.0 or self.top_p < 1.0:
+            raise BadValue(f"cannot train at temperature {self.temperature} and top_p {self.top_p}; use > 0 and 1")
+        more = self.images.tensors(self.model, ids_BT, attend_BT, images) if self.images is not None else {}
+        with self._precision():
+            return score_tokens(self.model, ids_BT, attend_BT, mask_BT, self.temperature, **more)
+
+    def save(self, folder: Path, *, merged: Path | None = None) -> None:
+        """Save model and tokenizer in the format of transformers; with LoRA, only the adapter.
+
+        Args:
+            merged: folder for the whole model too, if there is an adapter; None for the adapter only.
+        """
+        save_pretrained(self.model, self.tokenizer, folder)
+        if self.images is not None:
+            self.images.processor.save_pretrained(folder)
+        if merged is not None and self.has_adapter:
+            save_merged(self.model, self.tokenizer, merged)
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.bf16)
+
+    def _scaled(self, logits: Tensor) -> Tensor:
+        return logits.float() if self.temperature == 1.0 else logits.float() / self.temperature
+
+
+def _stop_ids(model: Any, chat: ChatFormat) -> list[int]:
+    """Return the tokens that end a reply. Some models have several, such as <|im_end|> and <|endoftext|>."""
+    ids = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+    of_model = [ids] if isinstance(ids, int) else list(ids or ())
+    return sorted({chat.eos_id, chat.tokenizer.eos_token_id, *of_model} - {None})
+
+
+def pad_left(rows: Sequence[Sequence[int]], fill: int) -> tuple[Tensor, Tensor]:
+    """Left-pad prompts to equal length. Returns ids and the attention mask (1 on real tokens), both int64 (B, T)."""
+    width = max(len(row) for row in rows)
+    ids_BT = torch.tensor([[*[fill] * (width - len(row)), *row] for row in rows])
+    attend_BT = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
+    return ids_BT, attend_BT
+
+
+def nucleus(logp_BV: Tensor, top_p: float) -> Tensor:
+    """Renormalize log-probabilities over the smallest set of most likely tokens with total probability >= top_p."""
+    sorted_BV, order_BV = logp_BV.sort(-1, descending=True)
+    mass_before_BV = sorted_BV.exp().cumsum(-1) - sorted_BV.exp()
+    keep_BV = torch.zeros_like(logp_BV, dtype=torch.bool).scatter(-1, order_BV, mass_before_BV < top_p)
+    return torch.log_softmax(logp_BV.masked_fill(~keep_BV, float("-inf")), dim=-1)

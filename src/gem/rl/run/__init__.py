@@ -1,0 +1,1 @@
+"""A training run: building it, the loop, its folder with checkpoints and metrics, plots."""

@@ -1,0 +1,362 @@
+"""One policy update: from a batch of episodes to optimizer steps."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gem.errors import InfraError
+from gem.rl.config import TrainConfig
+from gem.rl.data.self_play import SeatAverages
+from gem.rl.estimate.advantages import EpisodeRewards, Floats, gae
+from gem.rl.estimate.batch import (
+    Example,
+    Minibatch,
+    collate,
+    counted_tokens,
+    episode_rewards,
+    micro_batches,
+    minibatches,
+    pack,
+    replies,
+    trained_tokens,
+    with_advantages,
+    with_equal_replies,
+    with_shares,
+)
+from gem.rl.estimate.losses import BETAS, ClipRange, kl_penalty, mean_entropy, policy_gradient
+from gem.rl.metrics import Metrics
+from gem.rl.model.critic import Critic, explained_variance, final_value
+from gem.rl.model.memory import explained_memory_errors, learning_advice
+from gem.rl.model.policy import CausalLMPolicy
+from gem.seeding import stream
+from gem.trajectory import Trajectory
+
+WARMUP_UPDATES = 10  # updates of linear learning-rate warm-up, because Adam's first steps are as large as later steps
+_SUMS = frozenset({"loss", "kl_to_start"})  # metrics that are added over micro-batches; the others are averaged
+GAP_EPISODES = 16  # episodes of a batch that are scored to compare sampler and scorer
+DEFAULT_CRITIC_WEIGHT = 0.5  # of the loss of a shared critic beside that of the policy
+FINAL_RATE = 0.1  # of the peak learning rate
+
+
+class Learner:
+    """Trains a policy on batches of episodes.
+
+    Args:
+        config: the settings of advantages, loss and optimizer.
+        policy: the policy to train.
+
+    Attributes:
+        reference: the policy at the start of learning. None before begin(), and if config.kl is 0.
+        critic: None before begin(), and unless config.advantage is "gae".
+        trained: the parameters that are trained, by name.
+        averages: of the returns of each seat of each game, if config.advantage is "seat"; else empty.
+    """
+
+    def __init__(self, config: TrainConfig, policy: CausalLMPolicy) -> None:
+        self.config, self.policy = config, policy
+        self.trained = {name: p for name, p in policy.model.named_parameters() if p.requires_grad}
+        self.optimizer = torch.optim.AdamW(
+            self.trained.values(), lr=config.learning_rate, betas=BETAS, weight_decay=0.0
+        )
+        self.reference: CausalLMPolicy | None = None
+        self.critic: Critic | None = None
+        self.averages = SeatAverages()
+        self._estimators = [config.estimator_of(env) for env in config.envs]
+        self._clip = ClipRange(*config.clip_bounds, config.dual_clip)
+
+    def begin(self) -> None:
+        """Copy the policy as the reference of the KL penalty and as the critic, if these are needed."""
+        if self.config.advantage == "gae":
+            rate = self.config.critic_learning_rate or self.config.learning_rate
+            self.critic = Critic(
+                self.policy.model,
+                self.policy.pad_id,
+                learning_rate=rate,
+                max_norm=self.config.max_grad_norm,
+                shared=self.config.critic == "shared",
+                bf16=self.policy.bf16,
+            )
+        if self.config.kl:
+            frozen = {id(p): p for p in self.policy.model.parameters() if not p.requires_grad}
+            model = copy.deepcopy(self.policy.model, frozen).requires_grad_(False)  # shares the frozen weights
+            self.reference = CausalLMPolicy(
+                model,
+                self.policy.tokenizer,
+                temperature=self.config.temperature,
+                max_new_tokens=self.policy.max_new_tokens,
+                bf16=self.policy.bf16,
+                images=self.policy.images,
+            )
+
+    def save(self, folder: Path) -> None:
+        """Write the states of the optimizer, the reference and the critic to a folder."""
+        torch.save(self.optimizer.state_dict(), folder / "optimizer.pt")
+        if self.reference is not None:
+            weights = {name: p for name, p in self.reference.model.state_dict().items() if name in self.trained}
+            torch.save(weights, folder / "reference.pt")
+        if self.config.advantage == "seat":
+            (folder / "seat_averages.json").write_text(json.dumps(self.averages.get_state()))
+        if self.critic is not None:
+            state = {"network": self.critic.network.state_dict(), "optimizer": self.critic.optimizer.state_dict()}
+            torch.save(state, folder / "critic.pt")
+
+    def load(self, folder: Path) -> None:
+        """Restore the states that save() wrote."""
+        self.optimizer.load_state_dict(torch.load(folder / "optimizer.pt", weights_only=True))
+        self.begin()
+        if self.config.advantage == "seat":
+            self.averages.set_state(json.loads((folder / "seat_averages.json").read_text()))
+        if self.reference is not None:
+            weights = torch.load(folder / "reference.pt", weights_only=True)
+            self.reference.model.load_state_dict(weights, strict=False)  # frozen weights are those of the policy
+        if self.critic is not None:
+            state = torch.load(folder / "critic.pt", weights_only=True)
+            self.critic.network.load_state_dict(state["network"])
+            self.critic.optimizer.load_state_dict(state["optimizer"])
+
+    def learn(self, trajectories: Sequence[Trajectory], update: int, envs: Sequence[int] = ()) -> Metrics:
+        """Run config.epochs epochs over one batch of completed episodes. Returns the mean metrics of its steps.
+
+        Args:
+            envs: for each episode, the index of its environment in config.envs; empty for the first.
+            update: number of updates before this one; determines the learning rate and the order of minibatches.
+
+        Raises:
+            InfraError: if the gradient is not finite, or memory is exhausted.
+        """
+        config = self.config
+        rate = config.learning_rate * rate_factor(update, config.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        with explained_memory_errors(learning_advice(config)):
+            gap = self.sampler_gap(trajectories)
+            return {**self._learn(trajectories, update, rate, envs or [0] * len(trajectories)), "sampler_gap": gap}
+
+    def _learn(self, trajectories: Sequence[Trajectory], update: int, rate: float, envs: Sequence[int]) -> Metrics:
+        config = self.config
+        batch, episodes = self.prepare(trajectories, envs)
+        critic = self.critic
+        targets: list[Floats] = []
+        critic_log: Metrics = {}
+        if critic is not None:
+            targets, critic_log = self._value_targets(episodes, envs)
+            if not critic.shared:
+                critic_log["value_loss"] = self._fit_critic(critic, batch, targets, update)
+        # Computed once per batch, so that tokens in minibatches of long episodes do not get smaller weights.
+        divisor = self.divisor(batch, sum(t.branch is None for t in trajectories))
+        logs: list[dict[str, float]] = []
+        for epoch in range(config.epochs):
+            order = stream(config.seed, "minibatches", update, epoch)
+            for minibatch in minibatches(batch, config.minibatch, order):
+                self.optimizer.zero_grad()
+                log = self.accumulate(minibatch, divisor)
+                if critic is not None and critic.shared:
+                    critic.optimizer.zero_grad()
+                    weight = DEFAULT_CRITIC_WEIGHT if config.critic_weight is None else config.critic_weight
+                    log["value_loss"] = critic.accumulate(minibatch, targets, weight, config.micro_batch)
+                norm = torch.nn.utils.clip_grad_norm_(self.trained.values(), config.max_grad_norm)
+                if not torch.isfinite(norm):
+                    raise InfraError(
+                        f"the gradient of update {update + 1} is {float(norm)}; the last checkpoint is intact, "
+                        "but a new run needs a lower --learning-rate"
+                    )
+                if update >= (config.critic_warmup or 0):
+                    self.optimizer.step()
+                if critic is not None and critic.shared:
+                    critic.step()
+                logs.append({**log, "grad_norm": float(norm)})
+        means = {name: statistics.fmean(log[name] for log in logs) for name in logs[0]}
+        return {"learning_rate": rate, **means, **critic_log}
+
+    def prepare(
+        self, trajectories: Sequence[Trajectory], envs: Sequence[int] = ()
+    ) -> tuple[list[Example], list[EpisodeRewards]]:
+        """Pack completed episodes, with advantages, and with reference and current log-probabilities where needed.
+
+        Args:
+            envs: see learn().
+
+        Returns:
+            The examples, and the data of each episode that its advantages were computed from.
+        """
+        config = self.config
+        batch = pack(trajectories)
+        if config.branch_train:
+            batch = with_shares(batch, config.branch_plan.weight)
+        elif config.kl_in == "loss":  # otherwise the rewards of continuations depend on their tokens
+            batch = [e for e in batch if trajectories[e.episode].branch is None]
+        if self.reference is not None:
+            batch = self._scored(batch, self.reference, lambda example, logp_T: replace(example, reference_T=logp_T))
+        if config.truncated_is is not None:
+            batch = self._scored(batch, self.policy, self._truncate_importance)
+        if config.aggregation == "sequence-mean":
+            batch = with_equal_replies(batch)
+        episodes = episode_rewards(batch, trajectories, config.kl if config.kl_in == "reward" else 0.0)
+        if self.critic is not None:
+            values = self.critic.values(batch, config.micro_batch or config.minibatch)
+            episodes = [
+                e._replace(values_K=values_K, final_value=final_value(t, values_K))
+                for e, t, values_K in zip(episodes, trajectories, values, strict=True)
+            ]
+        if config.advantage == "seat":
+            seats = [f"{env} {e.group}" for e, env in zip(episodes, envs or [0] * len(episodes), strict=True)]
+            episodes = [e._replace(baseline=self.averages.value(s)) for e, s in zip(episodes, seats, strict=True)]
+            self.averages.add(seats, [sum(e.rewards_K) for e in episodes])
+        if not config.branch_train:
+            batch = [e for e in batch if trajectories[e.episode].branch is None]
+        return with_advantages(batch, self._advantages(episodes, envs or [0] * len(episodes))), episodes
+
+    def _advantages(self, episodes: Sequence[EpisodeRewards], envs: Sequence[int]) -> list[Floats]:
+        """Compute advantages within each environment, so that no statistic mixes the rewards of two of them."""
+        advantages: list[Floats] = [np.empty(0)] * len(episodes)
+        for env in set(envs):
+            indices = [i for i, other in enumerate(envs) if other == env]
+            computed = self._estimators[env]([episodes[i] for i in indices])
+            for i, advantages_K in zip(indices, computed, strict=True):
+                advantages[i] = advantages_K
+        return advantages
+
+    def _value_targets(self, episodes: Sequence[EpisodeRewards], envs: Sequence[int]) -> tuple[list[Floats], Metrics]:
+        """Return what the values of the critic should be, from its values and the rewards together, and metrics."""
+        values = [np.array(e.values_K) for e in episodes]
+        mix, discounts = self.config.estimator.mix, [self._estimators[env].discount for env in envs]
+        targets = [
+            gae(e.rewards_K, e.values_K, discount, mix, e.final_value) + values_K
+            for e, values_K, discount in zip(episodes, values, discounts, strict=True)
+        ]
+        return targets, {"explained_variance": explained_variance(np.concatenate(values), np.concatenate(targets))}
+
+    def _fit_critic(self, critic: Critic, batch: Sequence[Example], targets: Sequence[Floats], update: int) -> float:
+        """Train a critic with a model of its own. Returns the mean loss."""
+        config = self.config
+        losses: list[float] = []
+        for epoch in range(config.epochs):
+            order = stream(config.seed, "critic", update, epoch)
+            losses += critic.fit(batch, targets, config.minibatch, order, config.micro_batch)
+        return statistics.fmean(losses)
+
+    def divisor(self, batch: Sequence[Example], episodes: int) -> float:
+        """Return the divisor of the summed loss of a minibatch, per example in it."""
+        if self.config.aggregation == "constant":
+            constant = self.config.loss_constant or self.policy.max_new_tokens
+            return constant * episodes / len(batch)
+        if self.config.aggregation == "sequence-mean":
+            return replies(batch) / len(batch)
+        return counted_tokens(batch) / len(batch)
+
+    def accumulate(self, minibatch: Sequence[Example], divisor: float) -> dict[str, float]:
+        """Add the gradient of a minibatch, computed in micro-batches, to that of the parameters. Returns its metrics.
+
+        Args:
+            divisor: see divisor().
+        """
+        total: dict[str, float] = {}
+        tokens = max(1, trained_tokens(minibatch))
+        for part in micro_batches(minibatch, self.config.micro_batch, self.policy.pad_id):
+            mb = part.to(self.policy.model.device)
+            share = float(mb.mask_BT.sum()) / tokens
+            loss, log = self.loss(mb, divisor * len(minibatch), share)
+            loss.backward()  # type: ignore[no-untyped-call]
+            for name, value in log.items():
+                total[name] = total.get(name, 0.0) + (value if name in _SUMS else value * share)
+        return total
+
+    def loss(self, mb: Minibatch, normalizer: float, share: float = 1.0) -> tuple[Tensor, dict[str, float]]:
+        """Compute the loss of a micro-batch. Returns it and its metrics.
+
+        Args:
+            normalizer: divisor of the summed loss, for the whole minibatch.
+            share: share of the trained tokens of the minibatch that are in this part.
+        """
+        config = self.config
+        scores = self.policy.score(mb.ids_BT, mb.attend_BT, mb.mask_BT, mb.images)
+        objective = policy_gradient(
+            scores.logp_BT,
+            mb.logp_old_BT,
+            mb.advantage_BT,
+            mb.mask_BT,
+            loss=config.loss,
+            clip=self._clip,
+            normalizer=normalizer,
+            turn_BT=mb.turn_BT,
+            weight_BT=mb.weight_BT,
+        )
+        entropy = mean_entropy(scores.entropy_BT, mb.mask_BT)
+        loss = objective.loss
+        log = {"clipped": objective.clipped, "kl": objective.kl}
+        if config.entropy:
+            loss = loss - config.entropy * share * entropy
+        if self.reference is not None:
+            penalty = kl_penalty(
+                scores.logp_BT,
+                mb.logp_old_BT,
+                mb.reference_BT,
+                mb.weight_BT,
+                normalizer=normalizer,
+                estimator=config.kl_estimator or ("k3" if config.kl_in == "loss" else "k1"),
+            )
+            if config.kl_in == "loss":
+                loss = loss + config.kl * penalty
+            log["kl_to_start"] = float(penalty.detach())
+        return loss, {**log, "loss": float(loss.detach()), "entropy": float(entropy.detach())}
+
+    def sampler_gap(self, trajectories: Sequence[Trajectory]) -> float | None:
+        """Return the mean absolute difference, in nats, between sampler's and policy's log-probabilities of tokens.
+
+        Scores at most GAP_EPISODES episodes, and counts only turns that the policy's current version sampled; None if
+        there are none.
+        """
+        version = self.policy.version
+        current = [t for t in trajectories if t.turns[-1].policy_version == version][:GAP_EPISODES]
+        gaps: list[float] = []
+        for e in self._scored(pack(current), self.policy, lambda example, logp_T: replace(example, old_T=logp_T)):
+            s, turns = e.sequence, current[e.episode].turns
+            assert e.old_T is not None
+            for k, trained, scored, sampled in zip(s.turn_T, s.loss_mask_T, e.old_T, s.logprobs_T, strict=True):
+                if trained and turns[k].policy_version == version:
+                    gaps.append(abs(scored - sampled))
+        return statistics.fmean(gaps) if gaps else None
+
+    @torch.no_grad()
+    def _scored(
+        self,
+        batch: Sequence[Example],
+        policy: CausalLMPolicy,
+        add: Callable[[Example, Sequence[float]], Example],
+    ) -> list[Example]:
+        """Add the log-probabilities of the trained tokens under a policy to each example; 0 for other tokens."""
+        scored = list(batch)
+        order = sorted(range(len(batch)), key=lambda i: len(batch[i].sequence.ids_T), reverse=True)
+        size = self.config.micro_batch or self.config.minibatch
+        for start in range(0, len(order), size):
+            chosen = order[start : start + size]
+            mb = collate([batch[i] for i in chosen], policy.pad_id).to(policy.model.device)
+            rows = policy.score(mb.ids_BT, mb.attend_BT, mb.mask_BT, mb.images).logp_BT.tolist()
+            for i, row in zip(chosen, rows, strict=True):
+                scored[i] = add(batch[i], row[: len(batch[i].sequence.ids_T)])
+        return scored
+
+    def _truncate_importance(self, example: Example, logp_T: Sequence[float]) -> Example:
+        limit, sequence = self.config.truncated_is, example.sequence
+        assert limit is not None
+        ratios_T = [
+            count and count * min(math.exp(min(logp - sampled, 20.0)), limit)
+            for count, logp, sampled in zip(example.counts_T, logp_T, sequence.logprobs_T, strict=True)
+        ]
+        return replace(example, old_T=logp_T, weight_T=ratios_T)
+
+
+def rate_factor(update: int, updates: int) -> float:
+    """Return the learning rate of an update as a fraction of the peak: linear warm-up and decay to FINAL_RATE."""
+    warmup = min(1.0, (update + 1) / WARMUP_UPDATES)
+    return warmup * (1.0 - (1.0 - FINAL_RATE) * update / updates)

@@ -1,0 +1,193 @@
+"""Learning curves: several runs in one figure, and the seeds of one configuration as their mean with a band.
+
+Runs in progress are read as far as their lines are complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gem.core import Optimum
+from gem.errors import BadValue, GemError, require
+from gem.registry import make
+from gem.rl.metrics import Metrics, modes
+from gem.rl.run.folder import RunFolder
+from gem.rl.run.mirrors import scalars
+
+WINDOW = 10  # number of updates in the moving average of training curves
+CURVES = ("success", "turns_when_won")  # the metrics that are drawn by default
+LABELS = {"success": "success rate", "turns_when_won": "turns of won games", "reward": "total reward"}
+_OF_ONE_RUN = {"seed", "name", "out", "checkpoint_every", "keep_trajectories", "threads", "eval_every"}
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A training run as its files have it.
+
+    Args:
+        path: its folder.
+        config: config.json.
+        rows: the complete lines of metrics.jsonl.
+    """
+
+    path: Path
+    config: Mapping[str, Any]
+    rows: Sequence[Metrics]
+
+    @classmethod
+    def read(cls, path: Path) -> RecordedRun:
+        """Read a run. Raises BadValue if the folder is not a training run or a file is damaged."""
+        folder = RunFolder(path)
+        if not is_run(path):
+            raise BadValue(f"{path} is not a training run: it has no {folder.config_file.name} and metrics.jsonl")
+        try:
+            config = json.loads(folder.config_file.read_text(encoding="utf-8"))
+        except ValueError as e:
+            raise BadValue(f"{folder.config_file} is damaged: {e}") from e
+        return cls(path, config, folder.read_metrics())
+
+    @property
+    def optimum(self) -> Optimum | None:
+        """The best result that any policy can reach; None if it is unknown or there are several environments."""
+        envs = _envs(self.config)
+        if len(envs) != 1:
+            return None
+        try:
+            with make(envs[0]["id"], **self.config.get("env_kwargs", {}), **envs[0].get("kwargs", {})) as env:
+                return env.optimum()
+        except GemError:  # an environment of a package that is not installed here
+            return None
+
+    @property
+    def title(self) -> str:
+        """The names of the environments, or the ids of those without a name."""
+        return ", ".join(env.get("name") or env["id"] for env in _envs(self.config))
+
+    def evaluations(self) -> list[tuple[Metrics, Metrics]]:
+        """Return the rows with an evaluation, each with the metrics of its first mode, which is usually "greedy"."""
+        found = [(row, modes(row["eval"])) for row in self.rows if "eval" in row]
+        return [(row, row["eval"][names[0]]) for row, names in found if names]
+
+
+def is_run(path: Path) -> bool:
+    folder = RunFolder(path)
+    return folder.config_file.is_file() and folder.metrics.is_file()
+
+
+def find_runs(path: Path) -> list[Path]:
+    """Return a run itself, or the runs inside a folder, by name. Raises BadValue if there are none."""
+    if is_run(path):
+        return [path]
+    if not path.is_dir():
+        raise BadValue(f"{path} is not a folder")
+    runs = sorted(child for child in path.iterdir() if is_run(child))
+    if not runs:
+        raise BadValue(f"no training run in {path}")
+    return runs
+
+
+def by_configuration(runs: Sequence[RecordedRun]) -> dict[str, list[RecordedRun]]:
+    """Group runs that differ only in their seed. The name of a group has the settings in which the groups differ."""
+    keys = sorted({key for run in runs for key in run.config} - _OF_ONE_RUN)
+    differing = [key for key in keys if len({_text(run.config.get(key)) for run in runs}) > 1]
+    groups: dict[str, list[RecordedRun]] = {}
+    for run in runs:
+        settings = [run.title if key == "env" else f"{key}={_text(run.config.get(key))}" for key in differing]
+        groups.setdefault(", ".join(settings) or run.title, []).append(run)
+    return groups
+
+
+def draw_curves(
+    path: str | os.PathLike[str], runs: Sequence[RecordedRun], metrics: Sequence[str], title: str = ""
+) -> None:
+    """Plot metrics against training episodes and save the figure; the suffix of ``path`` determines its format.
+
+    A line is the mean over the seeds of a configuration, as far as all of them got, in a band from the lowest to the
+    highest seed. Points are evaluations. The optimum of success and turns is a dashed line.
+
+    Args:
+        metrics: names of numbers in the rows of metrics.jsonl, nested ones as in "time/seconds"; one panel each.
+
+    Raises:
+        BadValue: no row has one of the metrics.
+        MissingDependency: matplotlib is not installed.
+    """
+    for metric in metrics:
+        if not any(_has(row, metric) for run in runs for row in run.rows):
+            raise BadValue(f"no run has the metric {metric!r} yet; docs/reference/metrics.md lists the metrics")
+    require("matplotlib", extra="plot").use("Agg")
+    pyplot = require("matplotlib.pyplot", extra="plot")
+    size, ink = (5.5 * len(metrics), 4.2), pyplot.rcParams["text.color"]
+    figure, grid = pyplot.subplots(1, len(metrics), figsize=size, layout="constrained", squeeze=False)
+    for axes, metric in zip(grid[0], metrics, strict=True):
+        for i, (label, members) in enumerate(by_configuration(runs).items()):
+            _draw_group(axes, members, metric, f"C{i}", label)
+        for optimum in {known for run in runs if (known := run.optimum) is not None}:
+            if metric in ("success", "turns_when_won"):
+                best = optimum.success if metric == "success" else optimum.turns
+                axes.axhline(best, linestyle="--", color=ink, linewidth=1, label=f"{optimum.name}: {best:.3g}")
+        if metric == "success":
+            axes.set_ylim(0, 1.05)
+        axes.set_xlabel("training episodes")
+        axes.set_ylabel(LABELS.get(metric, metric))
+        axes.grid(alpha=0.3)
+        if axes.get_legend_handles_labels()[0]:  # no episode was won yet
+            axes.legend(fontsize="small")
+    figure.suptitle(title)
+    figure.supxlabel(f"lines: training, mean of {WINDOW} updates; points: evaluation", fontsize="small")
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def _draw_group(axes: Any, members: Sequence[RecordedRun], metric: str, color: str, label: str) -> None:
+    """Draw the runs of one configuration."""
+    for row, scores in [point for run in members for point in run.evaluations()]:
+        if _is_number(scores.get(metric)):
+            axes.plot(row["episodes"], scores[metric], "o", color=color, markersize=4)
+    curves = [curve for run in members if (curve := _smoothed(run.rows, metric))]
+    if not curves:
+        return
+    common = sorted(set.intersection(*(set(curve) for curve in curves)))
+    points = [[curve[update] for curve in curves] for update in common]
+    x = [statistics.fmean(episodes for episodes, _ in point) for point in points]
+    values = [[value for _, value in point] for point in points]
+    seeds = f" ({len(members)} seeds)" if len(members) > 1 else ""
+    axes.plot(x, [statistics.fmean(v) for v in values], color=color, label=label + seeds)
+    if len(curves) > 1:
+        axes.fill_between(x, [min(v) for v in values], [max(v) for v in values], color=color, alpha=0.2, linewidth=0)
+        for curve in curves:  # a seed that went on for longer than the others
+            rest = [curve[update] for update in sorted(curve) if not common or update >= common[-1]]
+            axes.plot(*zip(*rest, strict=True), color=color, alpha=0.4, linewidth=0.8)
+
+
+def _smoothed(rows: Sequence[Metrics], metric: str) -> dict[float, tuple[float, float]]:
+    """Return the episodes and the moving average of a metric by update."""
+    numbers = [dict(scalars(row)) for row in rows]
+    found = [(row["update"], row["episodes"], row[metric]) for row in numbers if metric in row]
+    means = [statistics.fmean(v for _, _, v in found[max(0, i + 1 - WINDOW) : i + 1]) for i in range(len(found))]
+    return {update: (episodes, mean) for (update, episodes, _), mean in zip(found, means, strict=True)}
+
+
+def _envs(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the environments of a config.json as mappings with "id" and perhaps "kwargs"."""
+    given = config.get("env", ())
+    return [{"id": env} if isinstance(env, str) else env for env in ([given] if isinstance(given, str) else given)]
+
+
+def _has(row: Metrics, metric: str) -> bool:
+    """Return whether a row has a number, or null in place of one."""
+    return (metric in row and row[metric] is None) or metric in dict(scalars(row))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,1 @@
+"""Sandboxes and machines in containers of podman and docker, through the engine's command line."""

@@ -1,0 +1,1 @@
+"""What a forked process does once it is confined: programs under test, cells of sessions, and machines."""

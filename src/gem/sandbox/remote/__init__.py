@@ -1,0 +1,1 @@
+"""Sandboxes and machines of another host: the client, its server, and the protocol between them."""

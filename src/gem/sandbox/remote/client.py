@@ -1,0 +1,194 @@
+"""Sandbox that runs programs on a remote server over HTTP. See remote_protocol.py. Requires aiohttp."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gem._internal.http_client import HttpClient, HttpRequest, RequestError, bearer, check_url, wait_for
+from gem.errors import BadValue, SandboxError, require
+from gem.sandbox.base import Case, Files, Limits, Report, Result, Sandbox, Session
+from gem.sandbox.machine import HOME, Machine, MachineFiles, entries_of
+from gem.sandbox.remote import protocol
+from gem.sandbox.remote.machine import RemoteMachine
+
+GRACE_S = 60.0  # seconds added to the time limit of a run, for starting the run and transferring the result
+CONNECT_S = 10.0  # seconds to open a connection
+MAX_CONNECTIONS = 256
+
+
+class RemoteSandbox(Sandbox):
+    """Runs programs on a remote sandbox server. Safe to use from several threads.
+
+    A failed request raises SandboxError. It is never retried, because the program may already have run.
+
+    Args:
+        url: URL of the server, "http://host:port" or "https://host:port". The server is first contacted by the first
+            call.
+        token: the server's token. None means the value of the environment variable GEM_SANDBOX_TOKEN.
+        limits: default limits of every call.
+
+    Raises:
+        BadValue: if the URL is invalid.
+        MissingDependency: if aiohttp is not installed.
+    """
+
+    def __init__(self, *, url: str, token: str | None = None, limits: Limits | None = None) -> None:
+        hint = "the token is passed as token= or in GEM_SANDBOX_TOKEN"
+        self.url = check_url(url, "url", "http://host:port or https://host:port", hint)
+        require("aiohttp", extra="serve")
+        self.limits, self.closed = limits or Limits(), False
+        token = os.environ.get("GEM_SANDBOX_TOKEN", "") if token is None else token
+        self._headers = {**bearer(token), "Content-Type": "application/json"}
+        self._client = _Client(self.url)
+
+    def run(
+        self,
+        program: str | bytes,
+        *,
+        stdin: str | bytes = "",
+        limits: Limits | None = None,
+        files: Files | None = None,
+    ) -> Result:
+        return self._run("/run", {"program": protocol.packed(program)}, stdin, limits, files)
+
+    def exec(
+        self,
+        command: str | Sequence[str],
+        *,
+        stdin: str | bytes = "",
+        limits: Limits | None = None,
+        files: Files | None = None,
+    ) -> Result:
+        command = command if isinstance(command, str) else list(command)
+        return self._run("/exec", {"command": command}, stdin, limits, files)
+
+    def run_tests(
+        self,
+        program: str | bytes,
+        cases: Sequence[Case],
+        *,
+        function: str | None = None,
+        limits: Limits | None = None,
+        stop: Callable[[int, Result], bool] | None = None,
+    ) -> list[Result | None]:
+        """See Sandbox.run_tests. With ``stop``, the cases are sent one at a time; otherwise in a single request."""
+        limits, results = limits or self.limits, list[Result | None](())
+        for batch in ([case] for case in cases) if stop is not None else [list(cases)]:
+            body = {"program": protocol.packed(program), "cases": protocol.packed_cases(batch), "function": function}
+            answer = self._send("POST", "/tests", body, limits, limits.wall_s * len(batch))
+            results += [protocol.decoded(protocol.unpacked_result, result) for result in answer.get("results", ())]
+            if stop is not None and results[-1] is not None and stop(len(results) - 1, results[-1]):
+                break
+        return results + [None] * (len(cases) - len(results))
+
+    def session(self, *, limits: Limits | None = None) -> Session:
+        limits = limits or self.limits
+        return RemoteSession(self, str(self._send("POST", "/sessions", {}, limits, 0).get("id")), limits)
+
+    def machine(
+        self,
+        *,
+        files: MachineFiles = (),
+        folder: str = HOME,
+        limits: Limits | None = None,
+        state: Mapping[str, Any] | None = None,
+    ) -> Machine:
+        """Start a machine on the server; see ZygoteSandbox.machine() for the arguments.
+
+        Raises:
+            SandboxError: if the sandbox fails, or that of the server has no machines.
+            BadValue: if a path is invalid, or the server does not have the state.
+        """
+        start = {"files": protocol.packed_entries(entries_of(files)), "folder": folder, "state": state}
+
+        def send(method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> dict[str, Any]:
+            return {} if method == "DELETE" and self.closed else self._send(method, path, body, None, seconds)
+
+        return RemoteMachine(send, limits or self.limits, start)
+
+    def report(self) -> Report:
+        return protocol.decoded(protocol.unpacked_report, self._send("GET", "/report", None, None, 0))
+
+    def close(self) -> None:
+        self.closed = True
+        self._client.close()
+
+    def _run(
+        self, path: str, body: dict[str, Any], stdin: str | bytes, limits: Limits | None, files: Files | None
+    ) -> Result:
+        limits = limits or self.limits
+        body |= {"stdin": protocol.packed(stdin), "files": protocol.packed_files(files)}
+        return protocol.decoded(protocol.unpacked_result, self._send("POST", path, body, limits, limits.wall_s))
+
+    def _send(
+        self, method: str, path: str, body: Mapping[str, Any] | None, limits: Limits | None, wall_s: float
+    ) -> dict[str, Any]:
+        """Send a request that takes up to ``wall_s`` seconds on the server, and return the decoded response."""
+        if self.closed:
+            raise SandboxError(f"the sandbox at {self.url} is closed")
+        if limits is not None:
+            body = {**(body or {}), "limits": protocol.packed_limits(limits)}
+        data = None if body is None else json.dumps(body).encode()
+        timeout = wall_s + GRACE_S
+        request = HttpRequest(method, self.url + path, data, timeout, self._headers, connect_timeout=CONNECT_S)
+        return wait_for(self._client.send(request, _parse))
+
+
+class RemoteSession(Session):
+    """A session whose interpreter runs on the server. Created by RemoteSandbox.session()."""
+
+    def __init__(self, sandbox: RemoteSandbox, session_id: str, limits: Limits) -> None:
+        self._sandbox, self._path, self._limits = sandbox, f"/sessions/{session_id}", limits
+        self._closed = False
+
+    def run(self, code: str, *, wall_s: float | None = None) -> Result:
+        if self._closed:
+            raise SandboxError("this session is closed")
+        body = {"code": code, "wall_s": wall_s}
+        limit_s = self._limits.wall_s if wall_s is None else wall_s
+        answer = self._sandbox._send("POST", f"{self._path}/cells", body, None, limit_s)
+        return protocol.decoded(protocol.unpacked_result, answer)
+
+    def close(self) -> None:
+        if not self._closed and not self._sandbox.closed:
+            self._closed = True
+            self._sandbox._send("DELETE", self._path, None, None, 0)
+        self._closed = True
+
+
+class _Client(HttpClient):
+    def __init__(self, url: str) -> None:
+        super().__init__(extra="serve", timeout=GRACE_S, concurrency=MAX_CONNECTIONS, retries=0, backoff=0.0)
+        self.url = url
+
+    def failure_error(self, request: HttpRequest, error: RequestError, attempts: int) -> Exception:
+        where = f"{request.method} {request.url}"
+        if not error.status:
+            return SandboxError(f"{where} failed: {error}")
+        message = _error_message(error)
+        if error.status == protocol.BAD_VALUE:
+            return BadValue(message)
+        return SandboxError(f"{where} returned status {error.status}: {message}")
+
+    def closed_error(self, request: HttpRequest) -> Exception:
+        return SandboxError(f"the sandbox at {self.url} was closed during a request")
+
+
+def _parse(data: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(data)
+    except ValueError as e:
+        raise RequestError(f"the response is not valid JSON: {e}", retryable=False) from None
+    if not isinstance(answer, dict):
+        raise RequestError(f"the response is not a JSON object: {answer!r:.80}", retryable=False)
+    return answer
+
+
+def _error_message(error: RequestError) -> str:
+    try:
+        return str(json.loads(error.body)["error"])
+    except (ValueError, KeyError, TypeError):
+        return str(error)

@@ -1,0 +1,291 @@
+"""Serve a sandbox over HTTP with the protocol in remote_protocol.py. Requires Starlette and uvicorn.
+
+Clients that have the token can run programs on this machine and choose the limits themselves, so restrict network
+access to the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from gem._internal.http_server import bind_socket
+from gem.errors import BadValue, CallerError, InfraError, SandboxError, require
+from gem.sandbox.base import Sandbox, Session
+from gem.sandbox.machine import Machine
+from gem.sandbox.remote import protocol
+
+MAX_BODY_BYTES = 256 << 20
+MAX_THREADS = 512  # requests served at the same time
+KEEP_ALIVE_S = 300  # seconds before an idle connection is closed
+SHUTDOWN_S = 5  # seconds for requests in flight to finish at shutdown
+SESSION_IDLE_S = 3600.0  # seconds before an idle session or machine may be closed
+
+Opened = TypeVar("Opened")
+
+
+class SandboxServer:
+    """Serves a sandbox over HTTP. Shutting down the server does not close the sandbox.
+
+    Use the server as a context manager to serve in a background thread, or call serve_forever().
+
+    Args:
+        sandbox: runs the programs.
+        token: the token with which clients authenticate.
+        host: address to listen on.
+        port: port to listen on; 0 selects a free port, which ``url`` contains.
+
+    Raises:
+        BadValue: if the token is empty or the address is not available.
+        MissingDependency: if Starlette or uvicorn is not installed.
+    """
+
+    def __init__(self, sandbox: Sandbox, *, token: str, host: str = "127.0.0.1", port: int = 0) -> None:
+        if not token:
+            raise BadValue("a sandbox server requires a non-empty token")
+        self._api = _Api(sandbox, token)
+        uvicorn, app = require("uvicorn", extra="serve"), _app(self._api)
+        self._socket = bind_socket(host, port)
+        address, port = self._socket.getsockname()[:2]
+        self.url = f"http://{address}:{port}"
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                log_level="warning",
+                access_log=False,
+                lifespan="off",
+                timeout_keep_alive=KEEP_ALIVE_S,
+                timeout_graceful_shutdown=SHUTDOWN_S,
+            )
+        )
+        self._thread: threading.Thread | None = None
+
+    def serve_forever(self) -> None:
+        """Serve until SIGINT or SIGTERM."""
+        self._server.run(sockets=[self._socket])
+
+    def start(self) -> SandboxServer:
+        """Serve in a background thread. Returns when the server accepts requests or has failed to start."""
+        self._thread = threading.Thread(target=self.serve_forever, name="gem-sandbox-server", daemon=True)
+        self._thread.start()
+        while not self._server.started and self._thread.is_alive():
+            time.sleep(0.005)
+        return self
+
+    def shut_down(self) -> None:
+        """Stop serving, and close all sessions and machines."""
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join()
+        self._socket.close()
+        self._api.close()
+
+    def __enter__(self) -> SandboxServer:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.shut_down()
+
+
+class _Api:
+    """Implements the operations of the protocol. Thread-safe."""
+
+    def __init__(self, sandbox: Sandbox, token: str) -> None:
+        self.sandbox, self.authorization = sandbox, f"Bearer {token}".encode()
+        self.threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="gem-sandbox-server")
+        self.sessions: dict[str, Session] = {}
+        self.machines: dict[str, Machine] = {}
+        self.states: dict[str, dict[str, Any]] = {}  # hash → state of a machine
+        self.last_used: dict[str, float] = {}  # id of a session or machine → time.monotonic()
+
+    def close(self) -> None:
+        for name in list(self.last_used):
+            self.close_session({}, name)
+        self.threads.shutdown(wait=False)
+
+    def run(self, body: dict[str, Any]) -> dict[str, Any]:
+        return protocol.packed_result(self.sandbox.run(protocol.unpacked(body["program"]), **_options(body)))
+
+    def exec(self, body: dict[str, Any]) -> dict[str, Any]:
+        return protocol.packed_result(self.sandbox.exec(body["command"], **_options(body)))
+
+    def tests(self, body: dict[str, Any]) -> dict[str, Any]:
+        results = self.sandbox.run_tests(
+            protocol.unpacked(body["program"]),
+            protocol.unpacked_cases(body["cases"]),
+            function=body.get("function"),
+            limits=protocol.unpacked_limits(body.get("limits")),
+        )
+        return {"results": [protocol.packed_result(result) for result in results if result is not None]}
+
+    def report(self, body: dict[str, Any]) -> dict[str, Any]:
+        return protocol.packed_report(self.sandbox.report())
+
+    def open_session(self, body: dict[str, Any]) -> dict[str, Any]:
+        self._close_idle_sessions()
+        session_id = uuid.uuid4().hex
+        self.last_used[session_id] = time.monotonic()
+        self.sessions[session_id] = self.sandbox.session(limits=protocol.unpacked_limits(body.get("limits")))
+        return {"id": session_id}
+
+    def run_cell(self, body: dict[str, Any], session_id: str) -> dict[str, Any]:
+        session = self._find(self.sessions, "session", session_id)
+        return protocol.packed_result(session.run(body["code"], wall_s=body.get("wall_s")))
+
+    def open_machine(self, body: dict[str, Any]) -> dict[str, Any]:
+        self._close_idle_sessions()
+        state = body.get("state")
+        if state is not None and (state := self.states.get(str(state["hash"]))) is None:
+            raise BadValue("the server does not have this state; it keeps states until it shuts down")
+        if not hasattr(self.sandbox, "machine"):
+            name = type(self.sandbox).__name__
+            raise SandboxError(f"{name} has no machines; serve the local sandbox, docker or podman")
+        machine = self.sandbox.machine(
+            files=protocol.unpacked_entries(body["files"]),
+            folder=body["folder"],
+            limits=protocol.unpacked_limits(body.get("limits")),
+            state=state,
+        )
+        machine_id = uuid.uuid4().hex
+        self.last_used[machine_id], self.machines[machine_id] = time.monotonic(), machine
+        return {"id": machine_id, "folder": machine.folder}
+
+    def use_machine(self, body: dict[str, Any], session_id: str, operation: str) -> dict[str, Any]:
+        machine = self._find(self.machines, "machine", session_id)
+        answer: dict[str, Any] = {}
+        try:
+            answer["value"] = self._operate(machine, operation, body)
+        except OSError as e:
+            answer["os_error"] = protocol.packed_os_error(e)
+        except SandboxError as e:
+            if not machine.ended:
+                raise
+            answer["failure"] = str(e)
+        return {**answer, "folder": machine.folder, "ended": machine.ended}
+
+    def _operate(self, machine: Machine, operation: str, body: dict[str, Any]) -> Any:
+        """Call a method of a machine, and return its encoded value. Raises BadValue if there is no such method."""
+        if operation == "exec":
+            return protocol.packed_result(machine.exec(body["command"], wall_s=body.get("wall_s")))
+        if operation == "run":
+            stdin, wall_s = protocol.unpacked(body["stdin"]), body.get("wall_s")
+            return protocol.packed_result(machine.run(body["arguments"], stdin=stdin, wall_s=wall_s))
+        if operation == "type_keys":
+            return protocol.packed_typed(machine.type_keys(**{**body, "keys": protocol.unpacked(body["keys"])}))
+        if operation == "read":
+            return protocol.packed(machine.read(body["path"]))
+        if operation == "entries":
+            return protocol.packed_entries(machine.entries(body["folder"]))
+        if operation == "write":
+            return machine.write(protocol.unpacked_entries(body["files"]))
+        if operation == "stop":
+            return machine.stop(keep=body["keep"])
+        if operation == "sleep":
+            return machine.sleep(body["seconds"])
+        if operation == "get_state":
+            state = machine.get_state()
+            digest = hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+            self.states[digest] = state
+            return {"hash": digest}
+        raise BadValue(f"a machine has no operation {operation!r}")
+
+    def _find(self, opened: Mapping[str, Opened], kind: str, name: str) -> Opened:
+        if name not in opened:
+            raise SandboxError(f"no {kind} {name}; idle ones are closed after {SESSION_IDLE_S:g} s")
+        self.last_used[name] = time.monotonic()
+        return opened[name]
+
+    def close_session(self, body: dict[str, Any], session_id: str) -> dict[str, Any]:
+        self.last_used.pop(session_id, None)
+        for opened in (self.sessions.pop(session_id, None), self.machines.pop(session_id, None)):
+            if opened is not None:
+                opened.close()
+        return {}
+
+    def _close_idle_sessions(self) -> None:
+        now = time.monotonic()
+        for session_id in [name for name, used in list(self.last_used.items()) if now - used > SESSION_IDLE_S]:
+            self.close_session({}, session_id)
+
+
+def _app(api: _Api) -> Any:
+    applications = require("starlette.applications", extra="serve")
+    routing = require("starlette.routing", extra="serve")
+    exceptions = require("starlette.exceptions", extra="serve")
+    plain = require("starlette.responses", extra="serve").Response
+
+    def response(answer: Mapping[str, Any], status: int) -> Any:
+        # JSONResponse cannot encode names of files that are not UTF-8
+        return plain(json.dumps(answer), status, media_type="application/json")
+
+    def endpoint(operation: Callable[..., dict[str, Any]]) -> Callable[[Any], Any]:
+        async def handle(request: Any) -> Any:
+            status, answer = await _answer(api, operation, request)
+            return response(answer, status)
+
+        return handle
+
+    async def not_found(request: Any, error: Exception) -> Any:
+        return response({"error": f"nothing at {request.method} {request.url.path}"}, protocol.NOT_FOUND)
+
+    operations: list[tuple[str, str, Callable[..., dict[str, Any]]]] = [
+        ("POST", "/run", api.run),
+        ("POST", "/exec", api.exec),
+        ("POST", "/tests", api.tests),
+        ("POST", "/sessions", api.open_session),
+        ("POST", "/sessions/{session_id}/cells", api.run_cell),
+        ("DELETE", "/sessions/{session_id}", api.close_session),
+        ("POST", "/machines", api.open_machine),
+        ("POST", "/machines/{session_id}/{operation}", api.use_machine),
+        ("DELETE", "/machines/{session_id}", api.close_session),
+        ("GET", "/report", api.report),
+    ]
+    routes = [routing.Route(path, endpoint(operation), methods=[method]) for method, path, operation in operations]
+    return applications.Starlette(routes=routes, exception_handlers={exceptions.HTTPException: not_found})
+
+
+async def _answer(api: _Api, operation: Callable[..., dict[str, Any]], request: Any) -> tuple[int, dict[str, Any]]:
+    """Check the token and run an operation in a thread. Returns (HTTP status, response body), also for errors."""
+    body = await _body(request)
+    if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), api.authorization):
+        return protocol.UNAUTHORIZED, {"error": "wrong token"}
+    if body is None:
+        return protocol.BAD_VALUE, {"error": f"the body is larger than {MAX_BODY_BYTES} bytes"}
+
+    def work() -> dict[str, Any]:
+        return operation(json.loads(body or b"{}"), **request.path_params)
+
+    try:
+        return protocol.OK, await asyncio.get_running_loop().run_in_executor(api.threads, work)
+    except InfraError as e:
+        return protocol.FAILED, {"error": str(e)}
+    except CallerError as e:
+        return protocol.BAD_VALUE, {"error": str(e)}
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        return protocol.BAD_VALUE, {"error": f"the request does not follow the protocol: {type(e).__name__}: {e}"}
+
+
+async def _body(request: Any) -> bytes | None:
+    """Return the body of a request, or None if the body is larger than MAX_BODY_BYTES."""
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > MAX_BODY_BYTES:
+            return None
+    return bytes(data)
+
+
+def _options(body: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "stdin": protocol.unpacked(body.get("stdin", "")),
+        "limits": protocol.unpacked_limits(body.get("limits")),
+        "files": protocol.unpacked_files(body.get("files", {})),
+    }

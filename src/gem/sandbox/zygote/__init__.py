@@ -1,5 +1,0 @@
-"""The local sandbox: a fork server that isolates each program with namespaces, or with Landlock and seccomp."""
-
-from gem.sandbox.zygote.sandbox import ZygoteSandbox
-
-__all__ = ["ZygoteSandbox"]

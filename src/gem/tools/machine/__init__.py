@@ -1,0 +1,1 @@
+"""Tools that work on a machine: a shell and an editor."""

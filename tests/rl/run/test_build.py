@@ -1,0 +1,48 @@
+"""load_policy: a model to play with, of a training run or a folder. test_trainer.py trains what build_policy builds."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+
+import gem
+from gem.errors import BadValue
+from gem.rl.config import TrainConfig
+from gem.rl.run.build import load_policy
+from gem.rl.run.trainer import Trainer
+from gem.rollout import PolicyPlayer
+
+pytestmark = pytest.mark.train
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    sizes = {"steps": 1, "batch": 8, "minibatch": 8, "imitation_steps": 2, "eval_episodes": 2}
+    config = TrainConfig(env="board:Nim-v0", out=str(tmp_path_factory.mktemp("runs")), name="short", **sizes)
+    with Trainer.start(config) as trainer:
+        trainer.run()
+    return trainer.folder
+
+
+def test_a_run_and_the_folder_of_its_checkpoint_are_the_same_opponent(run):
+    episodes = []
+    for folder in (run.path, str(run.checkpoints / "update-000001")):
+        policy = load_policy(folder, max_new_tokens=12)
+        env = gem.make("board:Nim-v0", opponent=PolicyPlayer(policy), on_illegal="retry")
+        episodes.append([(env.reset(seed=seed), env.step(env.sample_random_action())) for seed in range(4)])
+    assert episodes[0] == episodes[1]
+
+
+def test_replies_have_the_limit_of_the_run_unless_another_is_given(run):
+    assert load_policy(run.path).max_new_tokens < 100
+    policy = load_policy(run.path, temperature=0.5, top_p=0.9, max_new_tokens=3, seed=4)
+    assert policy.settings == {"temperature": 0.5, "top_p": 0.9, "max_new_tokens": 3, "seed": 4}
+
+
+def test_a_run_without_a_checkpoint_and_an_unknown_device_are_refused(run, tmp_path):
+    (tmp_path / "metrics.jsonl").touch()
+    with pytest.raises(BadValue, match="no complete checkpoint"):
+        load_policy(tmp_path)
+    with pytest.raises(BadValue, match="cannot use the device 'abacus'"):
+        load_policy(run.path, device="abacus")
