@@ -18,6 +18,7 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "build" / "stress"
 PYTHON = os.environ.get("VENV", ".venv") + "/bin/python"
 CHANGE = 1e-5  # of initial weights
-SPIN = "while True: pass"
+EIGHT = "import os\nfor _ in range(3): os.fork()\nwhile True: pass"
 # Forks until the limit of the group, for as long as it is not killed.
 FORKS = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
 # sitecustomize.py of interpreters whose wall clock jumps by an hour, back and forth, every 5 seconds.
@@ -63,29 +64,31 @@ def pytest_configure(config: object) -> None:
 
 
 @contextlib.contextmanager
-def beside(*commands: list[str], **options: object) -> Iterator[None]:
-    """Context manager that keeps other processes running, and starts those again that end."""
-    stop = threading.Event()
+def beside(command: list[str], **options: object) -> Iterator[None]:
+    """Context manager that keeps another process running, and starts it again if it ends.
 
-    def keep(command: list[str]) -> None:
+    The process and its children are a session of their own. Where the scheduler shares the time between sessions, they
+    get no more of it than the tests.
+    """
+    stop = threading.Event()
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+
+    def keep() -> None:
         while not stop.is_set():
-            process = subprocess.Popen(
-                command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options
-            )
+            process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, **quiet, **options)
             while process.poll() is None and not stop.wait(0.5):
                 pass
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
-    threads = [threading.Thread(target=keep, args=[command]) for command in commands]
-    for thread in threads:
-        thread.start()
+    thread = threading.Thread(target=keep)
+    thread.start()
     try:
         yield
     finally:
         stop.set()
-        for thread in threads:
-            thread.join()
+        thread.join()
 
 
 @contextlib.contextmanager
@@ -103,7 +106,7 @@ def training() -> Iterator[dict[str, str]]:
 
 @contextlib.contextmanager
 def busy() -> Iterator[dict[str, str]]:
-    with beside(*[[sys.executable, "-c", SPIN]] * 8):
+    with beside([sys.executable, "-c", EIGHT]):
         yield {}
 
 
