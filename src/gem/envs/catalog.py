@@ -207,7 +207,7 @@ PATH_SPECS: dict[str, tuple[str, EnvSpec]] = {
             "path",
             built_in(
                 f"{family}:PATH",
-                f"containers.{entry}",
+                f"computers.containers.{entry}",
                 {},
                 f"Tasks in folders of {name}, played in containers. Needs podman or docker.",
                 oracle="computers.containers.container_env:Oracle",
