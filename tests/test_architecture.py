@@ -53,8 +53,10 @@ SUB_ROWS = {
     ],
     "datasets": [("rows",), ("load",), ("stream",), ("__init__",)],
     "sandbox": [
-        ("admission", "base", "machine_protocol", "output", "screen"),
-        ("inputs", "interpreter_session", "machine", "process", "usual_imports"),
+        ("admission", "machine_protocol", "output", "results", "screen"),
+        ("inputs", "machine", "process"),
+        ("base",),
+        ("interpreter_session", "usual_imports"),
         ("forkserver", "remote"),
         ("command",),
         ("containers",),

@@ -1,9 +1,10 @@
 """Run untrusted code in a sandbox: one interface, several backends."""
 
-from gem.sandbox.base import Case, Files, Limits, Report, Result, Sandbox, Session, Status
+from gem.sandbox.base import Sandbox, Session
 from gem.sandbox.factory import get_sandbox, make_sandbox
 from gem.sandbox.machine import Machine
 from gem.sandbox.machine_protocol import FileEntry
+from gem.sandbox.results import Case, Files, Limits, Report, Result, Status
 
 __all__ = [
     "Case",

@@ -12,7 +12,8 @@ from typing import Any
 
 from gem._internal.imports import resolve
 from gem.errors import BadValue, SandboxError, UnknownArgument, did_you_mean
-from gem.sandbox.base import Limits, Sandbox
+from gem.sandbox.base import Sandbox
+from gem.sandbox.results import Limits
 
 # Backend name → "module:class". Each class takes limits= and its own options as keyword arguments.
 BACKENDS = {

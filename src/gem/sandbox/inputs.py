@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from gem.errors import BadValue
-from gem.sandbox.base import Files
+from gem.sandbox.results import Files
 
 
 def as_bytes(text: str | bytes) -> bytes:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from gem.errors import BadValue, SandboxError
-from gem.sandbox.base import Limits, Result, Session
+from gem.sandbox.base import Session
+from gem.sandbox.results import Limits, Result
 
 LENGTH = struct.Struct(">I")  # length prefix of each message to the interpreter; forkserver/entry/cells.py reads it
 

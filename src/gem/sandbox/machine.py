@@ -18,12 +18,25 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from gem.errors import BadValue, SandboxError
-from gem.sandbox.base import Result
 from gem.sandbox.machine_protocol import EPOCH_S, FILE, FOLDER, LINK, FileEntry
+from gem.sandbox.results import Result
 
-__all__ = ["EPOCH_S", "FILE", "FOLDER", "HOME", "LINK", "FileEntry", "Machine", "MachineFiles", "Typed", "entries_of"]
+__all__ = [
+    "EPOCH_S",
+    "FILE",
+    "FOLDER",
+    "HOME",
+    "LINK",
+    "SHELL_PATH",
+    "FileEntry",
+    "Machine",
+    "MachineFiles",
+    "Typed",
+    "entries_of",
+]
 
 HOME = "/home/user"
+SHELL_PATH = "/usr/local/bin:/usr/bin:/bin"
 STATES = "GEM_MACHINE_STATES"  # names the folder of archives; without it they are deleted when the process exits
 MachineFiles = Mapping[str, "str | bytes"] | Iterable[FileEntry]
 _folder: tuple[int, str] | None = None  # process and folder of the archives without STATES

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gem.errors import SandboxError
-from gem.sandbox.base import Limits, Status
 from gem.sandbox.output import CHUNK, FLOOD_FACTOR, Capture, Sink
+from gem.sandbox.results import Limits, Status
 
 SHELL_SIGNAL_BASE = 128  # a shell reports signal N as exit code 128 + N
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes per unit of ru_maxrss

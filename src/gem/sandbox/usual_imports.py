@@ -9,7 +9,7 @@ import ast
 import re
 from functools import cache
 
-from gem.sandbox.base import Result, Status
+from gem.sandbox.results import Result, Status
 
 USUAL_IMPORTS = """\
 import bisect

@@ -12,9 +12,9 @@ import pytest
 
 from gem.errors import BadValue, SandboxError
 from gem.sandbox import Case, Limits, Status, make_sandbox
-from gem.sandbox.base import Result
 from gem.sandbox.remote.protocol import packed_cases, unpacked_cases
 from gem.sandbox.remote.server import SandboxServer
+from gem.sandbox.results import Result
 from gem.testing.sandbox.check_sandbox import check_sandbox
 
 for library in ("aiohttp", "starlette", "uvicorn"):

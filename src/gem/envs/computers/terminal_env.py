@@ -34,9 +34,7 @@ from gem.envs.computers.verify import verify
 from gem.errors import BadValue, EpisodeOver, SandboxError, did_you_mean
 from gem.parsing import first_tagged
 from gem.sandbox import Limits, Machine, get_sandbox
-from gem.sandbox.forkserver import ZygoteSandbox
-from gem.sandbox.forkserver.host.probe import SHELL_PATH, require_machines
-from gem.sandbox.machine import HOME, MachineFiles
+from gem.sandbox.machine import HOME, SHELL_PATH, MachineFiles
 from gem.sandbox.screen import TerminalScreen
 
 FAMILIES = {
@@ -130,7 +128,7 @@ class TerminalEnv(Env):
         self._live: Machine | None = None
         self._saved: Mapping[str, Any] | None = None
         if programs is not None:
-            require_machines(_sandbox().level)
+            get_sandbox().require_machines()
             require_programs(what, programs)
 
     def reset(self, seed: int | None = None) -> tuple[str, Info]:
@@ -207,10 +205,10 @@ class TerminalEnv(Env):
         return verify(self.task(), self.machine(), self._start)
 
     def _start(self, files: MachineFiles, limits: Limits | None = None) -> Machine:
-        return _sandbox().machine(files=files, folder=self.folder, limits=limits or self.limits)
+        return get_sandbox().machine(files=files, folder=self.folder, limits=limits or self.limits)
 
     def _restored(self, saved: Mapping[str, Any]) -> Machine:
-        return _sandbox().machine(limits=self.limits, state=saved)
+        return get_sandbox().machine(limits=self.limits, state=saved)
 
     def rules(self) -> str:
         return (
@@ -310,10 +308,3 @@ def require_programs(env_id: str, programs: Iterable[str]) -> None:
             f"{env_id} needs {', '.join(missing)}, which is not in {SHELL_PATH}; install it with the package "
             "manager of the system"
         )
-
-
-def _sandbox() -> ZygoteSandbox:
-    sandbox = get_sandbox()
-    if not isinstance(sandbox, ZygoteSandbox):
-        raise SandboxError("terminal tasks need the local sandbox")
-    return sandbox

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from gem.envs.computers.task import HiddenCheck, RequiredService, TerminalTask, first_fault, first_wrong_file, same_text
 from gem.errors import SandboxError
-from gem.sandbox.base import Status
 from gem.sandbox.machine import HOME, FileEntry, Machine, MachineFiles
+from gem.sandbox.results import Status
 
 Start = Callable[[MachineFiles], Machine]
 POLL_S = 0.05  # between looks at the replies of a service

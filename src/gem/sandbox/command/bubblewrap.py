@@ -18,11 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 from gem.errors import SandboxError
-from gem.sandbox.base import Limits, Report
 from gem.sandbox.command.sandbox import INTERPRETER_FLAGS, CommandSandbox, environment
 from gem.sandbox.forkserver import syscalls
 from gem.sandbox.forkserver.isolation import seccomp
 from gem.sandbox.process import CommandProcess, ProcessExit, exit_from_client
+from gem.sandbox.results import Limits, Report
 
 ISOLATION = ("--unshare-user", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL")
 NOBODY = "65534"

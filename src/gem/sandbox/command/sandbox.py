@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from gem.errors import SandboxError
-from gem.sandbox.base import Case, Files, Limits, Result, Sandbox, Session, Status
+from gem.sandbox.base import Sandbox, Session
 from gem.sandbox.inputs import as_base64, as_bytes, checked_files, command_arguments
 from gem.sandbox.interpreter_session import LENGTH, InterpreterSession
 from gem.sandbox.output import FLOOD_FACTOR, Capture, Sink
 from gem.sandbox.process import START_S, CommandProcess, ProcessExit, ProcessStreams, exit_from_code, status_of
+from gem.sandbox.results import Case, Files, Limits, Result, Status
 
 # -u: output printed before a timeout is not lost in a buffer.
 INTERPRETER_FLAGS = ("-I", "-u", "-X", "utf8", "-c", Path(__file__).with_name("inside.py").read_text("utf-8"))

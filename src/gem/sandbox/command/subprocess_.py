@@ -12,10 +12,10 @@ import sys
 import tempfile
 
 from gem.errors import SandboxError
-from gem.sandbox.base import Limits, Report
 from gem.sandbox.command.sandbox import INTERPRETER_FLAGS, CommandSandbox, environment
 from gem.sandbox.forkserver.limits.removal import remove_tree
 from gem.sandbox.process import CommandProcess
+from gem.sandbox.results import Limits, Report
 
 logger = logging.getLogger(__name__)
 _warned = False

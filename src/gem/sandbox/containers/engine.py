@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gem.errors import SandboxError
-from gem.sandbox.base import Limits
+from gem.sandbox.results import Limits
 
 ENGINES = ("podman", "docker")
 ENGINE_TIMEOUT_S = 120.0  # for the engine to answer a query, or to start or remove a container

@@ -23,11 +23,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gem.errors import BadValue, SandboxError
-from gem.sandbox.base import Limits, Result, Status
 from gem.sandbox.containers.engine import LABEL, ContainerEngine, machine_name
 from gem.sandbox.containers.shell import ContainerCall, ContainerShell
 from gem.sandbox.machine import FILE, FOLDER, LINK, STATES, FileEntry, Machine, MachineFiles, entries_of
 from gem.sandbox.output import Capture
+from gem.sandbox.results import Limits, Result, Status
 
 MIN_DISK_BYTES = 1 << 30  # of limits.disk_bytes for files that the host reads; a container has no disk limit
 _WAIT = ("/bin/sh", "-c", "exec sleep 1000000000")  # process 1, unless the image has an entry point

@@ -18,13 +18,13 @@ from math import ceil
 from typing import Any
 
 from gem.errors import SandboxError
-from gem.sandbox.base import Limits, Report
 from gem.sandbox.command.sandbox import INTERPRETER_FLAGS, CommandSandbox, environment
 from gem.sandbox.containers.engine import ContainerEngine, client_folder, find_engine, limit_flags
 from gem.sandbox.containers.machine import ContainerMachine
 from gem.sandbox.forkserver.limits.removal import remove_tree
 from gem.sandbox.machine import Machine, MachineFiles
 from gem.sandbox.process import CommandProcess, ProcessExit, exit_from_client
+from gem.sandbox.results import Limits, Report
 
 LABEL = "gem-sandbox"
 IMAGE = f"python:{sys.version_info.major}.{sys.version_info.minor}-slim"
@@ -71,17 +71,9 @@ class _ContainerSandbox(CommandSandbox):
         limits: Limits | None = None,
         state: Mapping[str, Any] | None = None,
     ) -> Machine:
-        """Start a machine with the system of the image; see ContainerMachine.
+        """Start a machine with the system of the image; see Sandbox.machine() and ContainerMachine.
 
-        Args:
-            files: the first files. They belong to root.
-            folder: working directory in which the shell starts. None means that of the image.
-            limits: see ContainerMachine. None means the limits of the sandbox.
-            state: what get_state() of a machine returned, instead of the image and the folder.
-
-        Raises:
-            SandboxError: if the container cannot be started.
-            BadValue: if a path is invalid, or the image of the state is gone.
+        The first files belong to root. A state is an image.
         """
         limits = limits or self.limits
         return ContainerMachine(self.client, self.image, limits=limits, files=files, folder=folder, state=state)

@@ -13,9 +13,9 @@ import time
 from collections.abc import Sequence
 
 from gem.errors import SandboxError
-from gem.sandbox.base import Status
 from gem.sandbox.output import FLOOD_FACTOR, Capture
 from gem.sandbox.process import CommandProcess, ProcessStreams
+from gem.sandbox.results import Status
 
 _START = (
     'cd "$1" 2>/dev/null; exec 9>&1; printf x; '

@@ -9,10 +9,11 @@ from typing import Any
 
 from gem._internal.http_client import HttpClient, HttpRequest, RequestError, bearer, check_url, wait_for
 from gem.errors import BadValue, SandboxError, require
-from gem.sandbox.base import Case, Files, Limits, Report, Result, Sandbox, Session
+from gem.sandbox.base import Sandbox, Session
 from gem.sandbox.machine import HOME, Machine, MachineFiles, entries_of
 from gem.sandbox.remote import protocol
 from gem.sandbox.remote.machine import RemoteMachine
+from gem.sandbox.results import Case, Files, Limits, Report, Result
 
 GRACE_S = 60.0  # seconds added to the time limit of a run, for starting the run and transferring the result
 CONNECT_S = 10.0  # seconds to open a connection
@@ -92,17 +93,12 @@ class RemoteSandbox(Sandbox):
         self,
         *,
         files: MachineFiles = (),
-        folder: str = HOME,
+        folder: str | None = None,
         limits: Limits | None = None,
         state: Mapping[str, Any] | None = None,
     ) -> Machine:
-        """Start a machine on the server; see ZygoteSandbox.machine() for the arguments.
-
-        Raises:
-            SandboxError: if the sandbox fails, or that of the server has no machines.
-            BadValue: if a path is invalid, or the server does not have the state.
-        """
-        start = {"files": protocol.packed_entries(entries_of(files)), "folder": folder, "state": state}
+        """Start a machine on the server, which keeps the states; see Sandbox.machine()."""
+        start = {"files": protocol.packed_entries(entries_of(files)), "folder": folder or HOME, "state": state}
 
         def send(method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> dict[str, Any]:
             return {} if method == "DELETE" and self.closed else self._send(method, path, body, None, seconds)

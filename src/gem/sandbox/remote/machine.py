@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gem.errors import SandboxError
-from gem.sandbox.base import Limits, Result
 from gem.sandbox.machine import FileEntry, Machine, MachineFiles, Typed, entries_of
 from gem.sandbox.remote import protocol
+from gem.sandbox.results import Limits, Result
 
 Send = Callable[[str, str, "Mapping[str, Any] | None", float], dict[str, Any]]
 

@@ -29,9 +29,9 @@ from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
 from gem.errors import BadValue, SandboxError
-from gem.sandbox.base import Case, Files, Limits, Report, Result, Status
 from gem.sandbox.machine import Typed
 from gem.sandbox.machine_protocol import FileEntry, pack, unpack
+from gem.sandbox.results import Case, Files, Limits, Report, Result, Status
 
 Decoded = TypeVar("Decoded")
 OK, BAD_VALUE, UNAUTHORIZED, NOT_FOUND, FAILED = 200, 400, 401, 404, 503

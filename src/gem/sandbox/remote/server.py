@@ -145,9 +145,6 @@ class _Api:
         state = body.get("state")
         if state is not None and (state := self.states.get(str(state["hash"]))) is None:
             raise BadValue("the server does not have this state; it keeps states until it shuts down")
-        if not hasattr(self.sandbox, "machine"):
-            name = type(self.sandbox).__name__
-            raise SandboxError(f"{name} has no machines; serve the local sandbox, docker or podman")
         machine = self.sandbox.machine(
             files=protocol.unpacked_entries(body["files"]),
             folder=body["folder"],

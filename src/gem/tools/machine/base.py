@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gem.errors import SandboxError
 from gem.sandbox import Limits, Machine, get_sandbox
-from gem.sandbox.forkserver import ZygoteSandbox
 from gem.tools.base_tool import BaseTool
 
 
@@ -38,10 +36,7 @@ class MachineTool(BaseTool):
             machine: Machine = self._env.machine()
             return machine
         if self._machine is None or self._machine.ended:
-            sandbox = get_sandbox()
-            if not isinstance(sandbox, ZygoteSandbox):
-                raise SandboxError("a machine needs the local sandbox")
-            self._machine = sandbox.machine(limits=self.limits, state=self._saved)
+            self._machine = get_sandbox().machine(limits=self.limits, state=self._saved)
             self._saved = None
         return self._machine
 

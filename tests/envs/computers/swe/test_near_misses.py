@@ -11,7 +11,7 @@ from gem.envs.computers.swe.repository import NAMES, load
 from gem.envs.computers.task import start_task
 from gem.envs.computers.verify import verify
 from gem.sandbox import Limits, get_sandbox
-from gem.sandbox.forkserver.host.probe import SHELL_PATH
+from gem.sandbox.machine import SHELL_PATH
 
 _spec = importlib.util.spec_from_file_location("near_misses", Path(__file__).with_name("near_misses.py"))
 _module = importlib.util.module_from_spec(_spec)

@@ -24,8 +24,8 @@ from gem.envs.computers.swe.rows import SweRow, changed_paths
 from gem.envs.computers.task import TerminalTask, start_task
 from gem.envs.computers.verify import Start, VerifierError, control
 from gem.errors import BadValue, SandboxError
-from gem.sandbox.base import Status
 from gem.sandbox.machine import Machine
+from gem.sandbox.results import Status
 
 FOLDER = "/testbed"  # of the repository, as in the published images
 # Files that change how tests run or are counted, wherever they are in the repository.

@@ -21,13 +21,13 @@ from typing import Any
 
 from gem.errors import BadValue, SandboxError
 from gem.sandbox.admission import admission
-from gem.sandbox.base import Case, Limits, Result, Status
 from gem.sandbox.forkserver.entry import case_runner, values
 from gem.sandbox.forkserver.entry.case_runner import CaseReport
 from gem.sandbox.forkserver.host.execution import Launcher, RunExit, run_status
 from gem.sandbox.forkserver.protocol import in_memory
 from gem.sandbox.inputs import as_bytes
 from gem.sandbox.output import OutputReader
+from gem.sandbox.results import Case, Limits, Result, Status
 
 MAX_PARALLEL = 4  # runners of a program
 AHEAD = 2  # tests sent to a runner, including the running one, so that it does not wait for the host

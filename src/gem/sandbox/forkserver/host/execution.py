@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from gem.errors import SandboxError
-from gem.sandbox.base import Files, Limits, Result, Status
 from gem.sandbox.forkserver.protocol import in_memory
 from gem.sandbox.output import Capture, OutputReader
 from gem.sandbox.process import ProcessExit, status_of
+from gem.sandbox.results import Files, Limits, Result, Status
 
 START_S = 120.0  # time for the server to import libraries, even on a busy machine
 ANSWER_S = 30.0  # time for a server to answer, even on a busy machine

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from gem.errors import SandboxError
-from gem.sandbox.base import Files, Limits
 from gem.sandbox.forkserver.host.execution import START_S, Launch, ServerDied, SetupFailed, readable
 from gem.sandbox.forkserver.limits import cgroup
 from gem.sandbox.forkserver.protocol import CONTROL, RunRequest, ServerSettings, job_file
 from gem.sandbox.inputs import checked_files
+from gem.sandbox.results import Files, Limits
 
 DEATH_S = 10.0  # time for a server to exit after its control socket was closed
 _GEM = Path(__file__).resolve().parents[3]

@@ -14,19 +14,29 @@ from typing import Any
 
 from gem.errors import BadValue, SandboxError
 from gem.sandbox.admission import admission
-from gem.sandbox.base import Limits, Result, Status
 from gem.sandbox.forkserver.host import probe
 from gem.sandbox.forkserver.host.execution import START_S, Launch, Launcher
-from gem.sandbox.machine import HOME, FileEntry, Machine, MachineFiles, Typed, entries_of, load_archive, save_archive
+from gem.sandbox.machine import (
+    HOME,
+    SHELL_PATH,
+    FileEntry,
+    Machine,
+    MachineFiles,
+    Typed,
+    entries_of,
+    load_archive,
+    save_archive,
+)
 from gem.sandbox.machine_protocol import EPOCH_S, HEAD_BYTES, SIZES, message, pack, unpack
 from gem.sandbox.output import OutputReader
+from gem.sandbox.results import Limits, Result, Status
 
 ANSWER_S = 60.0  # time for process 1 to answer, even on a busy machine
 DEATH_S = 10.0  # time for a machine to end after process 1 closed its socket
 TYPED_BYTES = 1 << 15  # what a terminal may write per call; more is written with the next call
 LIFETIME_CPU_S = 1e6  # CPU limit of a machine; its commands have limits of their own
 VARIABLES = {
-    "PATH": probe.SHELL_PATH,
+    "PATH": SHELL_PATH,
     "HOME": HOME,
     "USER": "user",
     "LOGNAME": "user",

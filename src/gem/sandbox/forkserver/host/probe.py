@@ -22,12 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from gem.errors import BadValue, SandboxError, did_you_mean
-from gem.sandbox.base import Limits, Report, Result, Status
 from gem.sandbox.forkserver import syscalls
 from gem.sandbox.forkserver.host.execution import SetupFailed, execute
 from gem.sandbox.forkserver.host.launch import Zygote
 from gem.sandbox.forkserver.limits import cgroup
 from gem.sandbox.forkserver.limits.limits import enforced_by
+from gem.sandbox.machine import SHELL_PATH
+from gem.sandbox.results import Limits, Report, Result, Status
 
 LEVELS = ("ns", "lsm", "basic")  # from the highest to the lowest isolation
 LOWEST_DEFAULT = "lsm"
@@ -72,7 +73,6 @@ print(json.dumps({{"attempts": attempts, "pid": os.getpid()}}), flush=True)
 print(attempt(start_processes), flush=True)
 """
 MACHINES = "a private root in a tmpfs, with the system's folders read-only"
-SHELL_PATH = "/usr/local/bin:/usr/bin:/bin"
 _REMEDIES = {
     "linux": """
 install bubblewrap (the package "bubblewrap") and name it: make_sandbox("bubblewrap"), or sandbox_type="bubblewrap"

@@ -16,7 +16,7 @@ from typing import Any
 from gem._internal.imports import is_installed
 from gem.errors import SandboxError
 from gem.sandbox.admission import admission
-from gem.sandbox.base import Case, Files, Limits, Report, Result, Sandbox, Session
+from gem.sandbox.base import Sandbox, Session
 from gem.sandbox.forkserver.host import probe
 from gem.sandbox.forkserver.host.batch import run_tests
 from gem.sandbox.forkserver.host.execution import Launch, Launcher, ServerDied, execute
@@ -26,6 +26,7 @@ from gem.sandbox.forkserver.host.session import ZygoteSession
 from gem.sandbox.forkserver.syscalls import words
 from gem.sandbox.inputs import as_bytes, command_arguments
 from gem.sandbox.machine import HOME, Machine, MachineFiles
+from gem.sandbox.results import Case, Files, Limits, Report, Result
 
 # The cost of a fork grows with the number of loaded modules and, above all, shared libraries. Therefore the smallest
 # server preloads only the modules that most programs import.
@@ -115,26 +116,17 @@ class ZygoteSandbox(Sandbox):
         self,
         *,
         files: MachineFiles = (),
-        folder: str = HOME,
+        folder: str | None = None,
         limits: Limits | None = None,
         state: Mapping[str, Any] | None = None,
     ) -> Machine:
-        """Start a machine: a private file system with a shell that keeps its state. Only at level ns.
-
-        Args:
-            files: the first files; see gem.sandbox.machine.
-            folder: working directory in which the shell starts; it is created.
-            limits: wall_s, cpu_s and output_bytes apply to each command, the others to the machine. None means the
-                limits of the sandbox.
-            state: what get_state() of a machine returned. ``files`` and ``folder`` have no effect then.
-
-        Raises:
-            SandboxError: if the sandbox fails, or has another level. The message names what is missing.
-            BadValue: if a path is invalid, or the files of the state are gone.
-        """
-        probe.require_machines(self.level)
+        """Start a machine; see Sandbox.machine(). Only at level ns."""
+        self.require_machines()
         limits = limits or self.limits
-        return ZygoteMachine(self._pool.launcher(b""), limits, files=files, folder=folder, state=state)
+        return ZygoteMachine(self._pool.launcher(b""), limits, files=files, folder=folder or HOME, state=state)
+
+    def require_machines(self) -> None:
+        probe.require_machines(self.level)
 
     def report(self) -> Report:
         return probe.report(self.level)

@@ -16,11 +16,11 @@ import msgspec
 
 from gem.errors import SandboxError
 from gem.sandbox.admission import admission
-from gem.sandbox.base import Limits, Result, Status
 from gem.sandbox.forkserver.host.execution import START_S, Launch, Launcher, RunExit, run_status
 from gem.sandbox.forkserver.protocol import IDLE_S
 from gem.sandbox.interpreter_session import LENGTH, InterpreterSession
 from gem.sandbox.output import OutputReader
+from gem.sandbox.results import Limits, Result, Status
 
 SEND_S = 0.1  # time to send an interrupt
 INTERRUPT_S = 1.0  # time for a cell to end after an interrupt
