@@ -25,7 +25,7 @@ from pathlib import Path
 
 import gem
 from gem.envs.computers.task import TerminalTask, start_task
-from gem.envs.computers.terminal_env import FAMILIES
+from gem.envs.computers.terminal.env import FAMILIES
 from gem.envs.computers.verify import verify
 from gem.sandbox import Limits, Machine, get_sandbox, make_sandbox
 from gem.sandbox.machine import HOME, MachineFiles

@@ -173,8 +173,7 @@ def families(_: str) -> str:
 
 
 def cells(family: Family, score: Mapping[str, Any] | None) -> list[str]:
-    paths = {f"{name}:PATH": spec for name, (_, spec) in PATH_SPECS.items()}
-    extra = (paths | {spec.id: spec for spec in SPECS})[family.example].extra
+    extra = {spec.id: spec for spec in (*PATH_SPECS, *SPECS)}[family.example].extra
     needs = ", ".join(filter(None, [f"`[{extra}]`" if extra else "", family.needs]))
     means, played = ["", ""], ""
     if score is not None:

@@ -417,7 +417,7 @@ def test_a_plug_in_that_names_a_class_is_reported_and_the_class_is_not_called(cl
 def test_a_plug_in_that_registers_nothing_is_reported(clean_registry, monkeypatch, caplog, loaded):
     plug_in(monkeypatch, loaded)
     list_envs()
-    assert "registered no environment" in caplog.text
+    assert "registered nothing" in caplog.text
 
 
 def test_a_plug_in_that_was_imported_before_is_not_reported(clean_registry, monkeypatch, caplog):

@@ -52,12 +52,15 @@ PUBLISHED = {
     "gem.wrappers.episode_tracking_wrapper": "gem.wrappers.episode_tracking",
     "gem.wrappers.observation_wrapper": "gem.utils.observation_wrapper",
 }
-# Published packages that are no folder here, such as gem.envs.game_env.
-_PACKAGES = {path.rpartition(".")[0] for path in PUBLISHED} | {"gem.envs.game_env"}
+# Published packages that are no folder here.
+_PACKAGES = {
+    *("gem.envs.game_env", "gem.envs.game_env.crosswords", "gem.envs.game_env.sokoban", "gem.envs.game_env.wikigame"),
+    *("gem.envs.multiagent", "gem.envs.webshop", "gem.tools.mcp_server", "gem.tools.search_engine"),
+}
 
 
 class PublishedPaths:
-    """Finder and loader of the published paths, after Python's own: a file of that name wins."""
+    """Finder and loader of the published paths."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -93,4 +96,5 @@ class PublishedPaths:
 
 
 def install() -> None:
-    sys.meta_path.append(PublishedPaths)
+    # First, because Python takes a folder that an older version has left for a package.
+    sys.meta_path.insert(0, PublishedPaths)

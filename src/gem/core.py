@@ -32,7 +32,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
-from typing import Any, ClassVar, NamedTuple, TypeVar, cast, get_type_hints
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast, get_type_hints, runtime_checkable
 
 from gem._internal.annotations import check_arguments
 from gem._internal.construction import InitSignature, by_name, construct, dropping_ignored, rejecting_unknown_arguments
@@ -147,9 +147,12 @@ class Env:
     Attributes:
         answers_in_fences: True if the environment reads answers from fenced code blocks. Such blocks are then never
             tool calls.
+        waits_for_io: True if reset() or step() waits for I/O, although the spec says that the environment runs inline.
+            A ToolEnvWrapper then steps it on a thread.
     """
 
     answers_in_fences: bool = False
+    waits_for_io: bool = False
     # Keyword arguments of the published class that have no effect here, and why. The constructor drops them. In a
     # subclass, parameters of its own constructor are not among them.
     ignored_kwargs: ClassVar[Mapping[str, str]] = {}
@@ -273,6 +276,21 @@ class Env:
     @property
     def unwrapped(self) -> Env:
         return self
+
+    @property
+    def shows_history(self) -> bool:
+        """Whether each observation contains the history, so that rollouts send it as the whole context."""
+        return False
+
+    @property
+    def shows_prompt(self) -> bool:
+        """Whether each observation is a complete prompt, which rollouts send to the model unchanged."""
+        return False
+
+    @property
+    def ends_on_truncation(self) -> bool:
+        """Whether ``terminated`` is set whenever ``truncated`` is. Vectors then do the same for failed episodes."""
+        return False
 
     @property
     def action_rng(self) -> random.Random:
@@ -402,6 +420,26 @@ class EnvWrapper(Env):
     def sample_random_action(self) -> str:
         return cast(str, self.env.sample_random_action())
 
+    @property
+    def answers_in_fences(self) -> bool:  # type: ignore[override]  # a wrapper has what it wraps
+        return cast(bool, self.env.answers_in_fences)
+
+    @property
+    def waits_for_io(self) -> bool:  # type: ignore[override]
+        return cast(bool, self.env.waits_for_io)
+
+    @property
+    def shows_history(self) -> bool:
+        return cast(bool, self.env.shows_history)
+
+    @property
+    def shows_prompt(self) -> bool:
+        return cast(bool, self.env.shows_prompt)
+
+    @property
+    def ends_on_truncation(self) -> bool:
+        return cast(bool, self.env.ends_on_truncation)
+
     def optimum(self) -> Optimum | None:
         return cast("Optimum | None", self.env.optimum())
 
@@ -488,7 +526,7 @@ class EnvWrapper(Env):
 class EndOnTruncation(EnvWrapper):
     """Set terminated whenever truncated is set, for callers that check only terminated."""
 
-    ends_on_truncation = True  # vector environments then do the same for episodes that fail
+    ends_on_truncation = True
 
     def step(self, action: Any) -> Step:
         return self._end(*self.env.step(action))
@@ -498,6 +536,17 @@ class EndOnTruncation(EnvWrapper):
 
     def _end(self, observation: Any, reward: float, terminated: bool, truncated: bool, info: Info) -> Step:
         return Step(observation, reward, terminated or truncated, truncated, info)
+
+
+@runtime_checkable
+class HasBoard(Protocol):
+    """An environment with a board, such as all games: ``gem play`` shows the rules once, and the board after moves."""
+
+    def rules(self) -> str:
+        """Return the rules, without the board."""
+
+    def board(self) -> str:
+        """Return the board as text; empty if there is none to show."""
 
 
 def has_coroutines(env: Any) -> bool:

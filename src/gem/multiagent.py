@@ -6,7 +6,7 @@ One module holds the contract: the environment, the order of play, and the view 
 ...     possible_agents = ["ann", "bob"]
 ...     def observe(self, agent):
 ...         return f"{agent}, say a number"
-...     def _process_actions(self, actions):
+...     def apply_actions(self, actions):
 ...         for agent, action in actions.items():
 ...             self.rewards[agent] = float(action)
 ...             self.terminations[agent] = True
@@ -24,7 +24,7 @@ import copy
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, ClassVar, Literal, Protocol, cast, get_args
 
 from gem._internal.text import short_repr
 from gem.core import Env, EnvWrapper, Info, Step
@@ -96,7 +96,7 @@ class MultiAgentEnv(Env):
     """An environment with several agents.
 
     Subclasses set ``possible_agents``, and ``agent_selector`` if the agents do not act one after another. They define
-    ``observe`` and ``_process_actions``, and set up an episode in ``start_episode`` or before they call
+    ``observe`` and ``apply_actions``, and set up an episode in ``start_episode`` or before they call
     ``super().reset(seed)``. An agent that is terminated or truncated leaves ``agents``. The episode is over when all
     have left.
 
@@ -106,8 +106,10 @@ class MultiAgentEnv(Env):
         agent_selector: decides which agents act next.
         rewards, terminations, truncations, infos: values of the last step, by agent.
         shared_memory: the messages of this episode in their order, as {"from", "to", "message"}.
+        zero_sum: whether the rewards of an episode sum to 0. Tournaments and self-play need that.
     """
 
+    zero_sum: ClassVar[bool] = True
     possible_agents: Sequence[str] = ()
     agent_selector: AgentSelector | None = None
     agents: list[str]
@@ -126,13 +128,28 @@ class MultiAgentEnv(Env):
         """Return what an agent sees."""
         raise NotImplementedError(f"{type(self).__name__} must define observe(agent)")
 
-    def _process_actions(self, actions: Mapping[str, Any]) -> Any:
+    def apply_actions(self, actions: Mapping[str, Any]) -> Any:
         """Apply the actions of the active agents.
 
         Either changes ``rewards``, ``terminations``, ``truncations`` and ``infos``, which are zero, false and empty at
         the start of each step, or returns five dicts like step(), whose values are stored there.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define _process_actions(actions)")
+        return self._process_actions(actions)
+
+    def _process_actions(self, actions: Mapping[str, Any]) -> Any:
+        """The published name of apply_actions()."""
+        raise NotImplementedError(f"{type(self).__name__} must define apply_actions(actions)")
+
+    def every_move(self) -> list[str]:
+        """Return all moves that can be legal in some state, in a fixed order; none if they cannot be listed.
+
+        PettingZoo's discrete actions are numbers of these moves.
+        """
+        return []
+
+    def legal_moves(self) -> list[str]:
+        """Return the moves of every_move() that are legal now for the agent to move."""
+        return []
 
     def start_episode(self) -> None:
         """Draw the first state of an episode from ``self.rng``. Called by reset()."""
@@ -164,7 +181,7 @@ class MultiAgentEnv(Env):
         players = list(self.agents)
         self._fill(players)
         try:
-            observations = self._store(self._process_actions(actions))
+            observations = self._store(self.apply_actions(actions))
         except BadAction as e:
             raise BadAction(f"{', '.join(actions)}: {e}") from e
         for agent in players:
@@ -277,7 +294,7 @@ class MultiAgentEnv(Env):
         return self.agent_selector
 
     def _store(self, results: Any) -> Mapping[str, Any]:
-        """Store the five dicts that _process_actions() returned, if any, and return its observations."""
+        """Store the five dicts that apply_actions() returned, if any, and return its observations."""
         if results is None:
             return {}
         observations, *values = results

@@ -1,8 +1,8 @@
 """The registry of environments: specs by id, and ``make``.
 
 An id is any string; the built-in ones have the form ``family:Name-v0-variant`` and are listed as data in
-``gem.envs.catalog``. Other packages add environments with ``register``, or with an entry point in the group
-``gem.envs`` that names a module to import or a function to call (docs/plugins.md).
+``gem.envs.catalog``. Other packages add environments with ``register``, exporters with ``register_exporter``, and both
+with an entry point in the group ``gem.envs`` that names a module to import or a function to call (docs/plugins.md).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, cast
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast
 
 from gem._internal import imports
 from gem._internal.construction import construct
@@ -59,6 +60,8 @@ class EnvSpec:
         turn_limit: kind of the environment's turn limit (stop reason "max_turns"): "rule", a rule that observations
             state, or "outside", a limit outside the task. At limits outside the task, a critic estimates the return
             that was cut off. Limits of wrappers and rollouts are always outside.
+        path: for ids that end in a path or another name, the constructor's parameter that gets it: with "folder", the
+            spec of "maze:PATH" makes every id "maze:…". Such specs are not listed. None for a spec of one id.
     """
 
     id: str
@@ -75,6 +78,7 @@ class EnvSpec:
     description: str = ""
     version: int = 0
     turn_limit: Literal["rule", "outside"] = "rule"
+    path: str | None = None
 
     def load(self) -> Callable[..., Any]:
         """Import and return the class or factory of the entry point.
@@ -91,6 +95,20 @@ class EnvSpec:
         return self.entry_point if callable(self.entry_point) else resolve(self.entry_point)
 
 
+class Exporter(Protocol):
+    """Writes tasks in the format of another system."""
+
+    def __call__(self, env: Env) -> Callable[[Path, str], None]:
+        """Return a function that writes the task of the environment's running episode.
+
+        The function gets the file or folder to write, which does not exist, and the task's name, in lower case, such as
+        "terminal-files-3". It raises BadValue for a task that the format cannot hold, which is then left out.
+
+        Raises:
+            BadValue: no task of this environment can be written.
+        """
+
+
 class _Registry(MutableMapping[str, EnvSpec]):
     """A mapping from id to EnvSpec. The catalog is loaded on first use. Plug-ins are loaded when an unknown id is
     looked up or the ids are listed or counted.
@@ -98,16 +116,37 @@ class _Registry(MutableMapping[str, EnvSpec]):
 
     def __init__(self) -> None:
         self._specs: dict[str, EnvSpec] = {}
+        self._path_specs: dict[str, EnvSpec] = {}  # family → the spec of its ids that end in a path
+        self._exporters: dict[str, str | Exporter] = {}
+        self.other_tables: list[Mapping[str, Any]] = []  # of other modules, to which plug-ins may add names
         self._catalog_loaded = self._plugins_loaded = False
         self._loading = threading.RLock()  # reentrant, because plug-ins register environments while the lock is held
 
     def add(self, spec: EnvSpec) -> None:
         """Add a spec, without loading plug-ins, because a plug-in may be the caller. Raises DuplicateEnv."""
         self._load_catalog()
-        if spec.id in self._specs:
-            known = self._specs[spec.id].entry_point
-            raise DuplicateEnv(f"env {spec.id!r} is already registered with entry point {known!r}")
-        self._specs[spec.id] = spec
+        specs, key = (self._specs, spec.id) if spec.path is None else (self._path_specs, spec.id.partition(":")[0])
+        if key in specs:
+            raise DuplicateEnv(f"env {spec.id!r} is already registered with entry point {specs[key].entry_point!r}")
+        specs[key] = spec
+
+    def add_exporter(self, name: str, exporter: str | Exporter) -> None:
+        """Add an exporter. Raises BadValue if the name is taken."""
+        self._load_catalog()
+        if self._exporters.get(name, exporter) != exporter:
+            raise BadValue(f"an exporter {name!r} is already registered: {self._exporters[name]!r}")
+        self._exporters[name] = exporter
+
+    def exporter(self, name: str) -> Exporter:
+        """Return an exporter. Raises BadValue for an unknown name; the message lists all."""
+        self._load_catalog()
+        if name not in self._exporters:
+            self.load_plugins()
+        if name not in self._exporters:
+            known = sorted(self._exporters)
+            raise BadValue(f"no export format {name!r}{did_you_mean(name, known)}  (available: {', '.join(known)})")
+        found = self._exporters[name]
+        return cast(Exporter, resolve(found)) if isinstance(found, str) else found
 
     def __getitem__(self, env_id: str) -> EnvSpec:
         if env_id not in self:
@@ -125,34 +164,38 @@ class _Registry(MutableMapping[str, EnvSpec]):
     def __contains__(self, env_id: object) -> bool:
         self._load_catalog()
         if env_id not in self._specs and self._path_spec(env_id) is None:
-            self._load_plugins()
-            return env_id in self._specs
+            self.load_plugins()
+            return env_id in self._specs or self._path_spec(env_id) is not None
         return True
 
     def _path_spec(self, env_id: object) -> EnvSpec | None:
         """Return the spec of an id that ends in a path, such as "swebench:rows.jsonl", or None. It is not listed."""
         family, _, path = str(env_id).partition(":")
-        specs: Mapping[str, tuple[str, EnvSpec]] = imports.resolve(_CATALOG).PATH_SPECS
-        parameter, spec = specs.get(family, ("", None))
-        if spec is None or not path.strip():
+        spec = self._path_specs.get(family)
+        if spec is None or spec.path is None or not path.strip():
             return None
-        return replace(spec, id=str(env_id), kwargs={**spec.kwargs, parameter: path})
+        return replace(spec, id=str(env_id), kwargs={**spec.kwargs, spec.path: path}, path=None)
 
     def __iter__(self) -> Iterator[str]:
-        self._load_plugins()
+        self.load_plugins()
         return iter(list(self._specs))
 
     def __len__(self) -> int:
-        self._load_plugins()
+        self.load_plugins()
         return len(self._specs)
 
     def _load_catalog(self) -> None:
         if not self._catalog_loaded:
-            for spec in imports.resolve(_CATALOG).SPECS:
+            catalog = imports.resolve(_CATALOG)
+            for spec in catalog.SPECS:
                 self._specs.setdefault(spec.id, spec)
+            for spec in catalog.PATH_SPECS:
+                self._path_specs.setdefault(spec.id.partition(":")[0], spec)
+            self._exporters = {**catalog.EXPORTERS, **self._exporters}
             self._catalog_loaded = True
 
-    def _load_plugins(self) -> None:
+    def load_plugins(self) -> None:
+        """Import the modules and call the functions of the entry points gem.envs, once."""
         self._load_catalog()
         with self._loading:
             if not self._plugins_loaded:
@@ -173,7 +216,7 @@ class _Registry(MutableMapping[str, EnvSpec]):
 
     def _call_plugin(self, plugin: Any) -> str | None:
         """Import the module or call the function that an entry point names. Returns what is wrong with it, or None."""
-        before, imported_before = dict(self._specs), plugin.value.split()[0] in sys.modules
+        before, imported_before = self._registered(), plugin.value.split()[0] in sys.modules
         loaded = plugin.load()
         if isinstance(loaded, type):
             return "names a class; it should name a module or a function that calls gem.register"
@@ -181,7 +224,11 @@ class _Registry(MutableMapping[str, EnvSpec]):
             loaded()
         elif imported_before:
             return None  # the module may have registered its environments when it was imported
-        return "registered no environment" if self._specs == before else None
+        return "registered nothing" if self._registered() == before else None
+
+    def _registered(self) -> list[dict[str, Any]]:
+        tables: list[Mapping[str, Any]] = [self._specs, self._path_specs, self._exporters, *self.other_tables]
+        return [dict(table) for table in tables]
 
 
 # The registered specs by id. Looking up an unknown id raises UnknownEnv.
@@ -199,7 +246,7 @@ def register(env_id: str | EnvSpec = "", entry_point: str | Callable[..., Any] |
     Raises:
         DuplicateEnv: when the id is already registered.
         BadValue: when the id is missing or no str, the entry point has neither form, or an EnvSpec is given with other
-            arguments.
+            arguments. To register ids that end in a path, pass an EnvSpec with ``path``.
     """
     if isinstance(env_id, EnvSpec):
         if entry_point is not None or kwargs:
@@ -213,6 +260,21 @@ def register(env_id: str | EnvSpec = "", entry_point: str | Callable[..., Any] |
             raise BadValue(f"entry_point of {env_id!r} must be 'module:Class' or a callable, got {entry_point!r}")
         spec = EnvSpec(env_id, entry_point, kwargs)
     ENV_REGISTRY.add(spec)
+
+
+def register_exporter(name: str, exporter: str | Exporter) -> None:
+    """Register a format of ``gem export``.
+
+    Args:
+        name: as on the command line.
+        exporter: a function as of Exporter, or "module:function", which is imported when it is used.
+
+    Raises:
+        BadValue: when the name is taken by another exporter, or the exporter has neither form.
+    """
+    if not callable(exporter) and not (isinstance(exporter, str) and ":" in exporter):
+        raise BadValue(f"exporter of {name!r} must be 'module:function' or a callable, got {exporter!r}")
+    ENV_REGISTRY.add_exporter(name, exporter)
 
 
 def make(env_id: str | EnvSpec, *, end_on_truncation: bool | None = None, **kwargs: Any) -> Env:

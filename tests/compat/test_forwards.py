@@ -142,6 +142,12 @@ def test_a_published_path_is_the_module_that_it_names(path):
     assert home.__spec__.name == PUBLISHED[path]  # the import system has not renamed it
 
 
+def test_a_folder_that_an_older_version_left_does_not_hide_a_published_path(tmp_path):
+    (tmp_path / "multiagent").mkdir()
+    code = "import gem.envs; gem.envs.__path__.append(sys.argv[1]); from gem.envs.multiagent import MultiAgentEnv"
+    subprocess.run([sys.executable, "-c", f"import sys; {code}", str(tmp_path)], check=True)
+
+
 def test_a_published_server_runs_by_its_path():
     command = [sys.executable, "-m", "gem.tools.mcp_server.time_mcp", "--help"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout

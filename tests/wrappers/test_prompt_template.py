@@ -25,7 +25,8 @@ def test_each_observation_with_the_history_is_wrapped_once():
 
 
 def test_wrappers_that_render_a_prompt_are_refused():
-    env = gem.make(GAME)
-    env.shows_prompt = True
+    class Prompts(gem.EnvWrapper):
+        shows_prompt = True
+
     with pytest.raises(BadValue, match="wrappers that render a prompt"):
-        PromptTemplateWrapper(env, TEMPLATE)
+        PromptTemplateWrapper(Prompts(gem.make(GAME)), TEMPLATE)

@@ -14,18 +14,18 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from gem.cli.flags import REQUIRED, flag
 from gem.errors import BadValue
-from gem.registry import make
+from gem.registry import ENV_REGISTRY, make
 
 MAX_SEEDS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    format: Literal["harbor"] = flag(REQUIRED, help="the format", positional=True)
+    format: str = flag(REQUIRED, help="the format: harbor, or that of a plug-in", positional=True)
     id: str = flag(REQUIRED, help="environment id", positional=True)
     seeds: str = flag("0", help="seeds of the tasks, such as 0-9 or 3,5")
     output: str = flag("tasks", help="folder for the task folders")
@@ -33,11 +33,10 @@ class Config:
 
 
 def run(config: Config) -> int:
-    seeds = read_seeds(config.seeds)
+    seeds, export = read_seeds(config.seeds), ENV_REGISTRY.exporter(config.format)
     written = 0
     with make(config.id, **config.env_kwargs) as env:
-        if (write := getattr(env, "write_harbor", None)) is None or not hasattr(env, "family"):
-            raise BadValue(f"{config.id} cannot be exported as Harbor folders; terminal:* and swe:Mini can")
+        write = export(env)
         for seed in seeds:
             env.reset(seed=seed)
             name = f"{re.sub(r'[^a-z0-9]+', '-', config.id.lower())}-{seed}"

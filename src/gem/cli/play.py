@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
 from gem.conversation import observation_text
-from gem.core import Env, Info
+from gem.core import Env, HasBoard, Info
 from gem.errors import BadValue, CallerError, did_you_mean
 from gem.parsing import last_boxed
 from gem.policies import oracle
@@ -116,13 +116,12 @@ class Game:
 
     def board(self) -> str:
         """Return the current board; empty if the environment has no board."""
-        board = getattr(self.env.unwrapped, "board", None)
-        return str(board()) if callable(board) else ""
+        return env.board() if isinstance(env := self.env.unwrapped, HasBoard) else ""
 
     def rules(self) -> str:
         """Return the rules with the current board or, if the environment has no board, the first observation."""
-        rules = getattr(self.env.unwrapped, "rules", None)
-        return f"{rules()}\n{self.board()}" if callable(rules) and self.board() else shown(self.moments[0])
+        env, board = self.env.unwrapped, self.board()
+        return f"{env.rules()}\n{board}" if board and isinstance(env, HasBoard) else shown(self.moments[0])
 
     @property
     def now(self) -> Moment:

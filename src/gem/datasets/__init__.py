@@ -18,12 +18,16 @@ from gem.datasets.rows import (
     without_bad_rows,
 )
 from gem.datasets.stream import Stream, is_iterable_dataset, stream_rows
+from gem.datasets.tasks import DatasetTask, HasBaseline, HasRows
 
 __all__ = [
     "BAD_ROWS",
     "GEM_DATA",
     "GEM_SKIP_BAD_ROWS",
     "BadRows",
+    "DatasetTask",
+    "HasBaseline",
+    "HasRows",
     "ListRows",
     "MissingData",
     "Mixed",

@@ -67,10 +67,10 @@ SPECS: list[EnvSpec] = [
     *(
         built_in(
             f"terminal:{family}",
-            "computers.terminal_env:TerminalEnv",
+            "computers.terminal.env:TerminalEnv",
             {"family": family},
             f"Tasks in a shell on an isolated machine, generated from a seed: {about}. Needs sandbox level ns.",
-            oracle="computers.terminal_env:reference_agent",
+            oracle="computers.terminal.env:reference_agent",
             runs="thread",
         )
         for family, about in (
@@ -196,44 +196,40 @@ SPECS: list[EnvSpec] = [
     *reasoning_gym_specs(),
 ]
 
-# Family → (parameter, spec) of ids whose second part is a path or another name, which is the value of the parameter.
-PATH_SPECS: dict[str, tuple[str, EnvSpec]] = {
-    "mcpmark": (
-        "path",
-        replace(_MCPMARK, id="mcpmark:PATH", oracle=None, description="Tasks of MCPMark in a checkout."),
-    ),
-    **{
-        family: (
-            "path",
-            built_in(
-                f"{family}:PATH",
-                f"computers.containers.{entry}",
-                {},
-                f"Tasks in folders of {name}, played in containers. Needs podman or docker.",
-                oracle="computers.containers.container_env:Oracle",
-                baseline=0.0,
-                lowest=0.0,
-                runs="thread",
-            ),
+# Specs of ids whose second part is a path or another name.
+PATH_SPECS: list[EnvSpec] = [
+    replace(_MCPMARK, id="mcpmark:PATH", path="path", oracle=None, description="Tasks of MCPMark in a checkout."),
+    *(
+        built_in(
+            f"{family}:PATH",
+            f"computers.containers.{entry}",
+            {},
+            f"Tasks in folders of {name}, played in containers. Needs podman or docker.",
+            oracle="computers.containers.container_env:Oracle",
+            baseline=0.0,
+            lowest=0.0,
+            runs="thread",
+            path="path",
         )
         for family, entry, name in (
             ("harbor", "harbor:HarborEnv", "Harbor"),
             ("terminalbench", "terminal_bench:TerminalBenchEnv", "Terminal-Bench"),
         )
-    },
-    **{
-        family: (
-            "dataset_name",
-            built_in(
-                f"{family}:PATH",
-                "computers.swe.row_env:SweRowsEnv",
-                {},
-                f"Issues of repositories, from rows as of {name}. Needs git at level ns, or images.",
-                oracle="computers.swe.row_env:Oracle",
-                lowest=0.0,
-                runs="thread",
-            ),
+    ),
+    *(
+        built_in(
+            f"{family}:PATH",
+            "computers.swe.row_env:SweRowsEnv",
+            {},
+            f"Issues of repositories, from rows as of {name}. Needs git at level ns, or images.",
+            oracle="computers.swe.row_env:Oracle",
+            lowest=0.0,
+            runs="thread",
+            path="dataset_name",
         )
         for family, name in (("swebench", "SWE-bench"), ("swegym", "SWE-Gym"))
-    },
-}
+    ),
+]
+
+# Formats of `gem export`; see gem.registry.Exporter.
+EXPORTERS = {"harbor": "gem.envs.computers.containers.harbor_export:export"}

@@ -17,7 +17,7 @@ from typing import Any
 
 from gem._internal.json_codec import encode
 from gem.core import EnvWrapper, Info
-from gem.datasets import MissingData, Rows, Stream
+from gem.datasets import HasBaseline, HasRows, MissingData, Rows, Stream
 from gem.errors import BadValue
 from gem.policies import Policy, oracle
 from gem.registry import ENV_REGISTRY, make
@@ -126,7 +126,7 @@ def plan_tasks(
     with make(env.id, **kwargs) as made:
         rows, caution = rows_of(made), repetition(made)
         if rows is None or rows.generated:
-            is_stream = isinstance(getattr(made.unwrapped, "dataset", None), Stream)
+            is_stream = reads_stream(made)
             seeds = list(range(limit)) if is_stream else held_out_seeds(limit)
             tasks = generated_tasks(env, made, seeds)
             return TaskSet(env, tasks, kwargs, wraps, f"{limit:,} fresh seeds{caution}")
@@ -147,19 +147,25 @@ def held_out_seeds(count: int) -> list[int]:
 
 def rows_of(env: Any) -> Rows | None:
     """Return the rows of an environment over a data set with random access, or None."""
-    rows = getattr(env.unwrapped, "dataset", None)
-    return rows if isinstance(rows, Rows) and hasattr(env.unwrapped, "ask_only") else None
+    inner = env.unwrapped
+    return inner.dataset if isinstance(inner, HasRows) and isinstance(inner.dataset, Rows) else None
+
+
+def reads_stream(env: Any) -> bool:
+    """Return whether an environment reads its rows from a stream."""
+    inner = env.unwrapped
+    return isinstance(inner, HasRows) and isinstance(inner.dataset, Stream)
 
 
 def baseline_of(env: Any, numbers: Sequence[int]) -> str:
-    """Return what an agent that does nothing scores on these rows, if the environment has a ``baseline_score``."""
-    baseline_score = getattr(env.unwrapped, "baseline_score", None)
-    return "" if baseline_score is None else f"; {baseline_score(numbers)}"
+    """Return what an agent that does nothing scores on these rows, if the environment says so."""
+    inner = env.unwrapped
+    return f"; {inner.baseline_score(numbers)}" if isinstance(inner, HasBaseline) else ""
 
 
 def repetition(env: Any) -> str:
     """Return why fresh seeds may play what training has played, or nothing."""
-    if isinstance(getattr(env.unwrapped, "dataset", None), Stream):
+    if reads_stream(env):
         return "; rows of a stream cannot be held back, so training may have asked them"
     instances = env.instances()
     return "" if instances is None else f"; there are only {instances:,} different episodes, which training plays too"

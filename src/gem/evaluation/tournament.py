@@ -144,7 +144,7 @@ def make_game(env_id: str, env_kwargs: Mapping[str, Any], purpose: str = "a tour
     env = _with_opponent(env_id, None, env_kwargs)
     if not isinstance(env, MultiAgentEnv) or tuple(env.possible_agents) != _AGENTS:
         raise BadValue(f"{env_id} is not a game of two players; `gem list` shows them: board:… and cards:…")
-    if not getattr(env.unwrapped, "zero_sum", True):
+    if not env.zero_sum:
         seat = "; gem eval and gem train without self-play play a seat of it"
         raise BadValue(f"{purpose} needs a zero-sum game, but the rewards of {env_id} do not sum to 0{seat}")
     return env

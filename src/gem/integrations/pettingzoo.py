@@ -42,7 +42,7 @@ def to_pettingzoo(env: MultiAgentEnv, *, parallel: bool = False, discrete: bool 
     """
     if not isinstance(env, MultiAgentEnv):
         raise BadValue(f"env must be a MultiAgentEnv, such as gem.make(…, opponent=None), got {type(env).__name__}")
-    moves = list(env.every_move()) if discrete and hasattr(env, "every_move") else []
+    moves = env.every_move() if discrete else []
     return _Parallel(env, moves) if parallel else _Aec(env, moves)
 
 

@@ -273,7 +273,7 @@ def check_forkable(env: Env) -> None:
         raise BadValue(f"{env.env_id or type(inner).__name__} cannot be forked: {e}") from e
     while isinstance(layer, EnvWrapper):
         for tool in vars(layer).get("tools", ()):
-            if not getattr(tool, "forkable", True):
+            if not tool.forkable:
                 raise BadValue(
                     f"the tool {type(tool).__name__} cannot be forked, because its servers may keep state, which "
                     "the continuations of an episode would share"

@@ -2,7 +2,7 @@
 
 from gem.sandbox.base import Sandbox, Session
 from gem.sandbox.factory import get_sandbox, make_sandbox
-from gem.sandbox.machine import Machine
+from gem.sandbox.machine import HasMachine, Machine
 from gem.sandbox.machine_protocol import FileEntry
 from gem.sandbox.results import Case, Files, Limits, Report, Result, Status
 
@@ -10,6 +10,7 @@ __all__ = [
     "Case",
     "FileEntry",
     "Files",
+    "HasMachine",
     "Limits",
     "Machine",
     "Report",

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from gem.errors import BadValue, SandboxError
 from gem.sandbox.machine_protocol import EPOCH_S, FILE, FOLDER, LINK, FileEntry
@@ -29,6 +29,7 @@ __all__ = [
     "LINK",
     "SHELL_PATH",
     "FileEntry",
+    "HasMachine",
     "Machine",
     "MachineFiles",
     "Typed",
@@ -51,6 +52,14 @@ class Typed(NamedTuple):
     output: bytes
     open: bool
     problem: str = ""
+
+
+@runtime_checkable
+class HasMachine(Protocol):
+    """An environment whose episodes have a machine, on which the tools of gem.tools.machine then work."""
+
+    def machine(self) -> Machine:
+        """Return the machine of the running episode."""
 
 
 class Machine(ABC):

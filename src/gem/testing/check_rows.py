@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gem._internal.text import shorten
+from gem.datasets import DatasetTask, Stream
 from gem.errors import BadValue
 from gem.policies import Oracle, oracle
 from gem.registry import EnvSpec, make
@@ -66,9 +67,10 @@ def check_rows(
 @check("gold-answers", "The gold answer of each row scores 1.0, and a wrong answer 0.0.")
 def gold_answers(target: DatasetTarget) -> str | None:
     env = target.env.unwrapped
-    dataset = getattr(env, "dataset", None)
-    if dataset is None or not hasattr(env, "corrupted"):
+    if not isinstance(env, DatasetTask):
         raise Unchecked("the environment has no dataset")
+    if isinstance(dataset := env.dataset, Stream):
+        raise Unchecked("the rows of a stream cannot be read by number")
     player = _oracle(target.env)
     chosen = list(_spaced_indices(len(dataset), target.rows))
     problems: dict[int, str] = {}
@@ -80,7 +82,7 @@ def gold_answers(target: DatasetTarget) -> str | None:
     count = f"{len(chosen):,} of {len(dataset):,} rows" if len(chosen) < len(dataset) else f"all {len(dataset):,} rows"
     if prompts:
         count += f", {len(prompts):,} distinct ({len(prompts) / prompts.total():.1%})"
-    if skipped := getattr(env, "skipped_rows", 0):
+    if skipped := env.skipped_rows:
         count += f", {skipped:,} malformed rows skipped"
     if problems:
         script = _reproduction(target.env.env_id, min(problems), played=player is not None)

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from gem.errors import BadValue
 from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.base_tool import BaseTool, Function
 
 
+@runtime_checkable
+class HasTable(Protocol):
+    """An environment with a table for LookupTool."""
+
+    def look_up_keys(self) -> Sequence[str]:
+        """Return the keys of this episode's table."""
+
+    def look_up(self, key: str) -> Any:
+        """Return the entry of a key, or None if there is none."""
+
+
 class LookupTool(BaseTool):
     """Look up an entry of the environment's table, with ``<lookup>key</lookup>``.
 
-    The environment has the methods ``look_up_keys()``, the keys of this episode, and ``look_up(key)``, the entry or
-    None.
-
     Raises:
-        BadValue: from ToolEnvWrapper, if the environment has no such methods.
+        BadValue: from ToolEnvWrapper, if the environment has no table.
     """
 
     tool_type, tag, tag_argument = "lookup", "lookup", "key"
@@ -25,12 +34,12 @@ class LookupTool(BaseTool):
 
     def __init__(self) -> None:
         super().__init__()
-        self._env: Any = None
+        self._env: HasTable | None = None
 
     def attach(self, env: Any) -> None:
-        self._env = getattr(env, "unwrapped", env)
-        if not hasattr(self._env, "look_up"):
+        if not isinstance(inner := env.unwrapped, HasTable):
             raise BadValue(f"lookup_tool needs an environment with look_up(), such as tool:Lookup, got {env!r}")
+        self._env = inner
 
     def functions(self) -> list[Function]:
         properties = {"key": {"type": "string"}}
@@ -38,9 +47,11 @@ class LookupTool(BaseTool):
         return [Function("lookup", "You can look up an entry.", parameters)]
 
     def random_arguments(self, function: Function, rng: random.Random) -> dict[str, Any]:
+        assert self._env is not None
         return {"key": rng.choice(self._env.look_up_keys())}
 
     def call(self, call: ToolCall) -> ToolResult:
+        assert self._env is not None
         key = str(call.arguments["key"])
         found = self._env.look_up(key)
         if found is None:

@@ -137,7 +137,7 @@ class ToolEnvWrapper(EnvWrapper):
         self.max_tool_uses, self.max_messages = max_tool_uses, max_messages
         self.call_format = get_format(format)
         self.tools = [_claim(tool) for tool in tools]
-        if getattr(getattr(env, "unwrapped", env), "answers_in_fences", False):
+        if env.answers_in_fences:
             for tool in self.tools:
                 tool.fences = ()
         for tool in self.tools:
@@ -369,10 +369,10 @@ class ToolEnvWrapper(EnvWrapper):
         An environment whose arguments make it wait, such as a model that plays a customer, has ``waits_for_io``.
         """
         if self._inline is None:
-            env_id = getattr(self.env, "env_id", None)
+            env_id = self.env.env_id
             spec = ENV_REGISTRY.get(env_id) if env_id else None
             inline = spec is not None and spec.runs == "inline"
-            self._inline = inline and not getattr(self.unwrapped, "waits_for_io", False)
+            self._inline = inline and not self.waits_for_io
         return self._inline
 
 

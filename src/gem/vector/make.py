@@ -8,6 +8,7 @@ from typing import Any
 
 from gem._internal.annotations import check_types
 from gem._internal.imports import resolve
+from gem.datasets.tasks import DatasetTask
 from gem.errors import BadValue, did_you_mean
 from gem.registry import ENV_REGISTRY, EnvSpec, ends_on_truncation, make
 from gem.seeding import check_seed, fresh_seed
@@ -120,7 +121,7 @@ def build(
         order: arguments of share_order(), for an environment that has it.
     """
     env: Any = make(spec, **kwargs)
-    if order is not None and hasattr(env.unwrapped, "share_order"):
+    if order is not None and isinstance(env.unwrapped, DatasetTask):
         env.unwrapped.share_order(*order)
     for wrap in wrappers:
         env = wrap(env)

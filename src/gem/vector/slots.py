@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 from gem._internal.framing import describe_error
 from gem._internal.text import short_repr
 from gem.core import Info, Step, StopReason, position_of, skip_to
+from gem.datasets.tasks import DatasetTask
 from gem.errors import BadValue, CallerError, EnvFailed, InfraError
 
 Factory = Callable[[], Any]
@@ -113,8 +114,10 @@ class SlotGroup:
 
     def metadata(self, slot: int) -> SlotMetadata:
         env = self.envs[slot]
+        # An object with reset() and step() need not be an Env, and has none of these members then.
         flags = {name: bool(getattr(env, name, False)) for name in SlotMetadata._fields[1:-1]}
-        return SlotMetadata(env.env_id, **flags, order=getattr(getattr(env, "unwrapped", env), "shared_order", None))
+        inner = getattr(env, "unwrapped", env)
+        return SlotMetadata(env.env_id, **flags, order=inner.shared_order if isinstance(inner, DatasetTask) else None)
 
     def perform(self, call: SlotCall) -> SlotOutcome:
         """Run a call. An Exception, SystemExit or KeyboardInterrupt is returned in the outcome.

@@ -4,7 +4,7 @@ from gem.wrappers.episode_tracking import EpisodeTrackingWrapper
 from gem.wrappers.observation import ObservationWrapper
 from gem.wrappers.state_key import StateKeyWrapper
 from gem.wrappers.turn_limit import TurnLimit
-from gem.wrappers.wrapper_factory import WRAPPER_FACTORY, get_wrapper_fns
+from gem.wrappers.wrapper_factory import WRAPPER_FACTORY, get_wrapper_fns, tool_wrapper
 
 __all__ = [
     "WRAPPER_FACTORY",
@@ -13,4 +13,5 @@ __all__ = [
     "StateKeyWrapper",
     "TurnLimit",
     "get_wrapper_fns",
+    "tool_wrapper",
 ]

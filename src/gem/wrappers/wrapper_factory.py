@@ -8,35 +8,40 @@ from typing import Any
 
 from gem._internal.imports import resolve
 from gem.errors import UnknownArgument, did_you_mean
+from gem.registry import ENV_REGISTRY
 from gem.wrappers.episode_tracking import EpisodeTrackingWrapper
 from gem.wrappers.observation import ObservationWrapper
 
-_TOOLS = {
-    "python": "gem.tools.python.tool:PythonCodeTool",
-    "search": "gem.tools.search.tool:SearchTool",
-    "lookup": "gem.tools.lookup_tool:LookupTool",
-    "shell": "gem.tools.machine.shell:ShellTool",
-    "editor": "gem.tools.machine.editor:EditorTool",
-}
 _MAX_USES = 5  # maximum number of tool calls per episode; the published default
+
+
+def tool_wrapper(
+    tool: str | Callable[..., Any], arguments: Mapping[str, Any] | None = None, **options: Any
+) -> Callable[..., Any]:
+    """Return a wrapper that offers a tool, as an entry of WRAPPER_FACTORY.
+
+    Args:
+        tool: a subclass of BaseTool or another callable that returns a tool, or "module:name" of one, which is imported
+            when it is used. Each wrapped environment gets a tool of its own.
+        arguments: of the tool.
+        options: of ToolEnvWrapper. The default of max_tool_uses is 5, as published.
+    """
+    return partial(_with_tool, tool=tool, arguments=arguments or {}, options={"max_tool_uses": _MAX_USES, **options})
 
 
 def _with_tool(
     env: Any,
-    tool: str,
-    tool_arguments: Mapping[str, Any],
-    tool_reward: float = 0.0,
-    tool_success_reward: float = 0.0,
-    max_tool_uses: int = _MAX_USES,
+    *,
+    tool: str | Callable[..., Any],
+    arguments: Mapping[str, Any],
+    options: Mapping[str, Any],
     native: bool = False,
-    **options: Any,
+    **more: Any,
 ) -> Any:
-    """Wrap an environment with one new tool. options: further arguments of ToolEnvWrapper."""
     from gem.tools.tool_env_wrapper import ToolEnvWrapper  # here, because tools are slow to import
 
-    instance = resolve(_TOOLS[tool])(**tool_arguments)
-    options = {"max_tool_uses": max_tool_uses, **_format_option(native), **options}
-    return ToolEnvWrapper(env, [instance], tool_reward, tool_success_reward, **options)
+    instance = (resolve(tool) if isinstance(tool, str) else tool)(**arguments)
+    return ToolEnvWrapper(env, [instance], **{**options, **_format_option(native), **more})
 
 
 def _format_option(native: bool) -> dict[str, Any]:
@@ -48,21 +53,22 @@ def _format_option(native: bool) -> dict[str, Any]:
     return {"format": OpenAIFormat(prompt=False)}
 
 
-_PYTHON: dict[str, Any] = {"tool": "python", "tool_arguments": {}}
-_LAST_LINE: dict[str, Any] = {"tool": "python", "tool_arguments": {"keep_error_last_line": True}}
-_SEARCH: dict[str, Any] = {"tool": "search", "tool_arguments": {}}
+_PYTHON = "gem.tools.python.tool:PythonCodeTool"
+_SEARCH = "gem.tools.search.tool:SearchTool"
+_SHELL = "gem.tools.machine.shell:ShellTool"
 
-# Maps each name that get_wrapper_fns() accepts to a function that wraps an environment.
+# Maps each name that get_wrapper_fns() accepts to a function that wraps an environment. Other packages add their own,
+# those of tools with tool_wrapper().
 WRAPPER_FACTORY: dict[str, Callable[..., Any]] = {
-    "python_tool": partial(_with_tool, **_PYTHON, tool_reward=0.05, tool_success_reward=0.25),
-    "python_tool_no_int_reward": partial(_with_tool, **_PYTHON),
-    "python_tool_no_int_reward_last_line_error": partial(_with_tool, **_LAST_LINE),
-    "search_tool": partial(_with_tool, **_SEARCH, tool_reward=0.3),
-    "search_tool_no_int_reward": partial(_with_tool, **_SEARCH),
-    "lookup_tool": partial(_with_tool, tool="lookup", tool_arguments={}),
-    "shell_tool": partial(_with_tool, tool="shell", tool_arguments={}),
-    "editor_tool": partial(_with_tool, tool="editor", tool_arguments={}),
-    "shell_and_editor_tool": partial(_with_tool, tool="shell", tool_arguments={"editor": True}),
+    "python_tool": tool_wrapper(_PYTHON, tool_reward=0.05, tool_success_reward=0.25),
+    "python_tool_no_int_reward": tool_wrapper(_PYTHON),
+    "python_tool_no_int_reward_last_line_error": tool_wrapper(_PYTHON, {"keep_error_last_line": True}),
+    "search_tool": tool_wrapper(_SEARCH, tool_reward=0.3),
+    "search_tool_no_int_reward": tool_wrapper(_SEARCH),
+    "lookup_tool": tool_wrapper("gem.tools.lookup_tool:LookupTool"),
+    "shell_tool": tool_wrapper(_SHELL),
+    "editor_tool": tool_wrapper("gem.tools.machine.editor:EditorTool"),
+    "shell_and_editor_tool": tool_wrapper(_SHELL, {"editor": True}),
     "concat": ObservationWrapper,
     "concat_with_action": partial(ObservationWrapper, include_action=True),
     "concat_chat": partial(ObservationWrapper, include_action=True, include_chat_template=True),
@@ -71,6 +77,7 @@ WRAPPER_FACTORY: dict[str, Callable[..., Any]] = {
 }
 
 TOKENIZER_REQUIRED = ["concat_chat", "concat_chat_on_reset"]
+ENV_REGISTRY.other_tables.append(WRAPPER_FACTORY)
 
 
 def get_wrapper_fns(wrappers: str, tokenizer: Any = None, *, native_tools: bool = False) -> list[Callable[[Any], Any]]:
@@ -91,6 +98,8 @@ def get_wrapper_fns(wrappers: str, tokenizer: Any = None, *, native_tools: bool 
     (2, [])
     """
     names = [name.strip() for name in wrappers.split(",") if name.strip()]
+    if not set(names) <= set(WRAPPER_FACTORY):
+        ENV_REGISTRY.load_plugins()
     for name in names:
         if name not in WRAPPER_FACTORY:
             hint = did_you_mean(name, WRAPPER_FACTORY)

@@ -6,7 +6,7 @@ import pytest
 
 import gem
 from gem.envs.computers.keys import KeysOracle, read_keys
-from gem.envs.computers.terminal_env import TerminalEnv
+from gem.envs.computers.terminal.env import TerminalEnv
 from gem.errors import BadValue, SandboxError
 
 

@@ -1,9 +1,13 @@
 """Question answering with short answers."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 
 from gem.envs.questions.qa_env import QaEnv
 from gem.errors import BadValue
+from gem.graders import Grade
 
 ROW = {"question": "Who wrote Faust?", "answer": ["Goethe", "Johann Wolfgang von Goethe"]}
 
@@ -34,6 +38,22 @@ def test_the_last_tagged_answer_is_compared_with_every_reference_answer(action, 
 def test_the_f1_reward_gives_part_of_the_credit():
     reward = opened({"question": "Where?", "answer": "New York City"}, reward="f1")[0].step("<answer>New York</answer>")
     assert reward.reward == pytest.approx(0.8)  # precision 1, recall 2/3
+
+
+def within_a_tenth(answer, gold):
+    near = abs(float(answer) - float(gold)) < 0.1
+    return Grade(reward=float(near), correct=near, reason="near" if near else "far", parsed=answer)
+
+
+@pytest.mark.parametrize("how", ["a function", "its name"])
+def test_a_grader_of_ones_own_decides(how, monkeypatch):
+    monkeypatch.setitem(sys.modules, "graders_of_mine", SimpleNamespace(within=within_a_tenth))
+    reward = within_a_tenth if how == "a function" else "graders_of_mine:within"
+    env, _ = opened({"question": "What is π?", "answer": "3.14"}, reward=reward)
+    step = env.step("<answer>3.2</answer>")
+    assert (step.reward, step.observation) == (1.0, "near")
+    env.reset(seed=0)
+    assert env.step("<answer>4</answer>").reward == 0.0
 
 
 def test_boxed_answers_are_read_and_asked_for():

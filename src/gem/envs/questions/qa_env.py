@@ -2,8 +2,8 @@ r"""Question answering: short answers, compared with the reference answers after
 
 Action       text with the answer in the format that the prompt asks for, by default the last ``<answer>…</answer>``.
 Observation  the question and the answer format; after the answer, whether it was correct.
-Reward       1.0 for an exact match (see gem.graders.exact), else 0.0; with ``reward="f1"`` the F1 score. -0.1 if no
-             answer is found.
+Reward       1.0 for an exact match (see gem.graders.exact), else 0.0; with ``reward="f1"`` the F1 score, with a
+             function its verdict. -0.1 if no answer is found.
 Ends         terminated after the first action.
 
 >>> env = QaEnv(dataset=[{"question": "Who wrote Faust?", "answer": ["Goethe", "J. W. von Goethe"]}])
@@ -14,8 +14,8 @@ Ends         terminated after the first action.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, cast
 
 from gem._internal.text import short_repr
 from gem.datasets import Row
@@ -26,6 +26,24 @@ from gem.errors import BadValue
 from gem.graders import Grade
 from gem.graders.exact import exact_match, f1
 from gem.graders.gold_audit import gold_error
+from gem.registry import resolve
+
+Grader = Callable[[str, "str | list[str]"], Grade]
+GRADERS: dict[str, Grader] = {"exact": exact_match, "f1": f1}
+
+
+def grader_of(reward: str | Grader) -> Grader:
+    """Return the grader that a name in GRADERS or "module:function" stands for, or the grader itself.
+
+    Raises:
+        BadValue: there is no such grader.
+    """
+    if callable(reward):
+        return reward
+    if ":" not in reward and reward not in GRADERS:
+        known = ", ".join(map(repr, GRADERS))
+        raise BadValue(f"reward must be {known}, a function or 'module:function', got {reward!r}")
+    return GRADERS[reward] if reward in GRADERS else cast(Grader, resolve(reward))
 
 
 class QaEnv(AnswerEnv):
@@ -37,7 +55,8 @@ class QaEnv(AnswerEnv):
         extract_boxed: same as answer_format="boxed".
         load_from_cache_file: has no effect.
         answer_format: see AnswerFormat. None means "boxed" if extract_boxed is True, else "tag".
-        reward: "exact" or "f1".
+        reward: how answers are graded: "exact", "f1", or a grader of yours, a function or "module:function" of one. It
+            gets the answer and the reference answer or list of them, and returns a Grade.
         max_turns: at least 1. An episode has one turn, whatever the limit is.
 
     Raises:
@@ -61,7 +80,7 @@ class QaEnv(AnswerEnv):
         skip_bad_rows: bool | None = None,
         streaming: bool = False,
         answer_format: Kind | None = None,
-        reward: Literal["exact", "f1"] = "exact",
+        reward: str | Grader = "exact",
         max_turns: int = 1,
     ) -> None:
         if max_turns < 1:
@@ -69,8 +88,7 @@ class QaEnv(AnswerEnv):
         self.max_turns = max_turns
         if extract_boxed and answer_format not in (None, "boxed"):
             raise BadValue(f"extract_boxed=True conflicts with answer_format={answer_format!r}")
-        if reward not in ("exact", "f1"):
-            raise BadValue(f"reward must be 'exact' or 'f1', got {reward!r}")
+        self.grade = grader_of(reward)
         self.question_key, self.answer_key, self.reward = question_key, answer_key, reward
         self.extract_boxed, self.load_from_cache_file = extract_boxed, load_from_cache_file
         self.format = AnswerFormat(answer_format or ("boxed" if extract_boxed else "tag"))
@@ -94,7 +112,7 @@ class QaEnv(AnswerEnv):
         answer = self.extractor(action)
         if answer is None:
             return None
-        return (exact_match if self.reward == "exact" else f1)(answer, self.answer)
+        return self.grade(answer, self.answer)
 
     def answer_info(self) -> dict[str, Any]:
         return {"answer": self.answer}

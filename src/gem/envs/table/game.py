@@ -72,7 +72,6 @@ class TableGame(MultiAgentEnv, ABC):
     can_skip: ClassVar[bool] = False
     talks: ClassVar[bool] = False  # whether players may send messages
     needs_history: ClassVar[bool] = False  # whether view() shows less than what a player knows
-    zero_sum: ClassVar[bool] = True
 
     state: Table
 
@@ -201,7 +200,7 @@ class TableGame(MultiAgentEnv, ABC):
         view = self.view(state.position, 0 if seat is None else seat)
         return "\n".join([*state.log, view]) if self.needs_history else view
 
-    def _process_actions(self, actions: Mapping[str, Any]) -> None:
+    def apply_actions(self, actions: Mapping[str, Any]) -> None:
         (agent, action), state = next(iter(actions.items())), self.state
         require_text(action)
         move, seat = self.read(action), self.seat_of(agent)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from gem.datasets import Stream, Without, hold_back
+from gem.datasets import Without, hold_back
 from gem.errors import BadValue
 from gem.evaluation.tasks import (
     EvalEnv,
@@ -21,6 +21,7 @@ from gem.evaluation.tasks import (
     held_out_seeds,
     identified,
     plan_tasks,
+    reads_stream,
     repetition,
     rows_of,
 )
@@ -135,7 +136,7 @@ def group_order(config: TrainConfig, env: TrainEnv, rows: TrainingRows) -> tuple
         wrap = partial(ask_only, numbers=numbers, shuffle=False)
         return [wrap], lambda group: permuted(group % count, count, config.seed, "groups", group // count)
     with make(env.id, **env.kwargs) as made:
-        if isinstance(getattr(made.unwrapped, "dataset", None), Stream):
+        if reads_stream(made):
             option = "advantage='branch'" if config.group_size == 1 else f"group_size={config.group_size}"
             raise BadValue(f"{option} needs rows with random access; {env.id} reads a stream")
     return (), lambda group: derive(config.seed, "group", group)

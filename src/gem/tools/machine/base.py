@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gem.sandbox import Limits, Machine, get_sandbox
+from gem.sandbox import HasMachine, Limits, Machine, get_sandbox
 from gem.tools.base_tool import BaseTool
 
 
 class MachineTool(BaseTool):
     """A tool that works on a machine: that of the environment if it has one, else one of the tool's own.
 
-    An environment has a machine if it has a method ``machine()``, such as terminal tasks. A machine of the tool's own
-    starts with the first call, stays for the episode, and starts anew if it has ended. It needs sandbox level ns.
+    An environment has a machine if it is of the protocol HasMachine, such as terminal tasks. A machine of the tool's
+    own starts with the first call, stays for the episode, and starts anew if it has ended. It needs sandbox level ns.
 
     Args:
         limits: limits of the tool's own machine.
@@ -22,19 +22,17 @@ class MachineTool(BaseTool):
     def __init__(self, limits: Limits) -> None:
         super().__init__()
         self.limits = limits
-        self._env: Any = None
+        self._env: HasMachine | None = None
         self._machine: Machine | None = None
         self._saved: Mapping[str, Any] | None = None
 
     def attach(self, env: Any) -> None:
-        env = getattr(env, "unwrapped", env)
-        self._env = env if callable(getattr(env, "machine", None)) else None
+        self._env = inner if isinstance(inner := env.unwrapped, HasMachine) else None
 
     def machine(self) -> Machine:
         """Return the machine, and start it if necessary. Raises SandboxError if that fails."""
         if self._env is not None:
-            machine: Machine = self._env.machine()
-            return machine
+            return self._env.machine()
         if self._machine is None or self._machine.ended:
             self._machine = get_sandbox().machine(limits=self.limits, state=self._saved)
             self._saved = None

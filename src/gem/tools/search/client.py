@@ -17,8 +17,8 @@ from gem._internal.http_client import HttpClient, HttpRequest, RequestError, che
 from gem.errors import ToolError
 from gem.tools.search.corpus import Hit
 
-Protocol: TypeAlias = Literal["gem", "search-r1"]
-CacheKey: TypeAlias = tuple[str, Protocol, str, int]  # URL, protocol, query, topk
+SearchProtocol: TypeAlias = Literal["gem", "search-r1"]
+CacheKey: TypeAlias = tuple[str, SearchProtocol, str, int]  # URL, protocol, query, topk
 
 
 class QueryTimeout(ToolError):
@@ -37,7 +37,7 @@ class SearchClient(HttpClient):
         self._cache_size, self._cache = cache, OrderedDict[CacheKey, list[Hit]]()
         self.holders: WeakSet[object] = WeakSet()
 
-    def search(self, url: str, protocol: Protocol, query: str, topk: int) -> Future[list[Hit]]:
+    def search(self, url: str, protocol: SearchProtocol, query: str, topk: int) -> Future[list[Hit]]:
         """Send a query to the /retrieve endpoint at ``url``.
 
         Returns:
@@ -107,13 +107,13 @@ def release_client(holder: object, client: SearchClient) -> None:
         client.close()
 
 
-def encode_request(protocol: Protocol, query: str, topk: int) -> bytes:
+def encode_request(protocol: SearchProtocol, query: str, topk: int) -> bytes:
     if protocol == "gem":
         return msgspec.msgpack.encode({"query": query, "topk": topk, "return_scores": True})
     return msgspec.json.encode({"queries": [query], "topk": topk, "return_scores": True})
 
 
-def decode_reply(protocol: Protocol, body: bytes) -> list[Hit]:
+def decode_reply(protocol: SearchProtocol, body: bytes) -> list[Hit]:
     """Decode the reply to one query. Raises RequestError if the reply is not a list of hits."""
     try:
         if protocol == "gem":

@@ -14,7 +14,7 @@ import os
 import re
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from weakref import WeakValueDictionary
 
 from gem._internal.text import short_repr
@@ -23,7 +23,7 @@ from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.base_tool import BaseTool, Function
 
 if TYPE_CHECKING:
-    from gem.tools.search.client import Protocol, SearchClient
+    from gem.tools.search.client import SearchClient, SearchProtocol
     from gem.tools.search.corpus import Hit
     from gem.tools.search.index import Retriever
 
@@ -36,10 +36,18 @@ _CLOSING = re.compile(r"</(?=\s*information\s*>)", re.IGNORECASE)
 _EMPTY = ToolResult("The search query is empty. Write what to search for.\n", ToolErrorType.EMPTY)
 
 
+@runtime_checkable
+class HasSearchIndex(Protocol):
+    """An environment that brings the pages that SearchTool searches."""
+
+    def search_index(self) -> Retriever:
+        """Return the index of the running episode."""
+
+
 class SearchTool(BaseTool):
     """Return the passages that best match a query. The positional arguments are the same as in the published package.
 
-    Without a URL and an index, an environment with a method ``search_index()``, such as qa:Encyclopedia, is asked for
+    Without a URL and an index, an environment of the protocol HasSearchIndex, such as qa:Encyclopedia, is asked for
     the index of its open task; elsewhere, call() then raises BadValue. A query of more than 2,000 characters is refused
     with ToolErrorType.BAD_ARGUMENTS. call() raises ToolError if the server still fails after all retries. SearchTools
     share connections and indexes. They may be called from threads, event loops and forked processes.
@@ -73,7 +81,7 @@ class SearchTool(BaseTool):
         timeout: float = TIMEOUT,
         *,
         index: Retriever | str | Path | None = None,
-        protocol: Protocol = "gem",
+        protocol: SearchProtocol = "gem",
         retries: int = 3,
         backoff: float = 0.2,
         concurrency: int = 64,
@@ -95,13 +103,12 @@ class SearchTool(BaseTool):
         self._index, self._retriever = index, None if isinstance(index, str | Path) else index
         self._options = {"retries": retries, "backoff": backoff, "concurrency": concurrency, "cache": cache}
         self._client: SearchClient | None = None
-        self._env: Any = None  # the environment, if it has an index
+        self._env: HasSearchIndex | None = None  # the environment, if its index is searched
 
     def attach(self, env: Any) -> None:
         """Search the index of the environment, if it has one and neither a URL nor an index was given."""
-        env = getattr(env, "unwrapped", env)
         given = self._index is not None or self.search_url is not None or os.environ.get(URL_VARIABLE)
-        self._env = None if given or not hasattr(env, "search_index") else env
+        self._env = inner if not given and isinstance(inner := env.unwrapped, HasSearchIndex) else None
 
     def functions(self) -> list[Function]:
         query = {"type": "string", "description": "Words to search for.", "maxLength": MAX_QUERY_CHARACTERS}
@@ -171,8 +178,7 @@ class SearchTool(BaseTool):
 
     def _open_index(self) -> Retriever:
         if self._env is not None:
-            found: Retriever = self._env.search_index()
-            return found
+            return self._env.search_index()
         if self._retriever is None:
             assert isinstance(self._index, str | Path)
             self._retriever = _shared_index(Path(self._index))

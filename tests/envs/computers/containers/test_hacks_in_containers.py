@@ -11,7 +11,7 @@ import pytest
 
 import gem
 from gem._internal.imports import resolve
-from gem.envs.computers.harbor_export import write_harbor
+from gem.envs.computers.containers.harbor_export import write_harbor
 from gem.sandbox import Limits
 
 SPEC = importlib.util.spec_from_file_location("hacks", Path(__file__).parents[1] / "terminal" / "test_hacks.py")

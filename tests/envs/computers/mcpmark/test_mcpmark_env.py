@@ -13,6 +13,7 @@ from gem.envs.computers.mcpmark.checkout import read_tasks
 from gem.envs.computers.mcpmark.filesystem import PROGRAM, FolderService
 from gem.envs.computers.mcpmark.verify import verify_files
 from gem.errors import BadValue, EpisodeOver, MissingDependency, SandboxError
+from gem.sandbox import make_sandbox
 
 VERIFY = "import os, sys, pathlib\nsys.exit(not pathlib.Path(os.environ['FILESYSTEM_TEST_DIR'], 'done').exists())\n"
 
@@ -400,6 +401,6 @@ def test_episodes_show_one_name_of_the_folder_and_continue_after_pickling(TaskEn
 
 
 def test_an_unsupported_sandbox_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr("gem.envs.computers.mcpmark.verify.get_sandbox", lambda: object())
-    with pytest.raises(SandboxError, match="local sandbox"):
+    monkeypatch.setattr("gem.envs.computers.mcpmark.verify.get_sandbox", lambda: make_sandbox("subprocess"))
+    with pytest.raises(SandboxError, match=r"SubprocessSandbox has no machines.*local sandbox"):
         fault(tmp_path, VERIFY)

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from gem.envs.computers.shell_env import require_programs
 from gem.envs.computers.task import start_task
-from gem.envs.computers.terminal_env import FAMILIES, require_programs
+from gem.envs.computers.terminal.env import FAMILIES
 from gem.envs.computers.verify import verify
 from gem.errors import SandboxError
 from gem.sandbox import Limits, get_sandbox

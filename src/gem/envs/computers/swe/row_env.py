@@ -9,7 +9,7 @@ Verifier     the changes of the agent and test_patch are applied to the reposito
 
 The repository is in /testbed, at base_commit, as a git repository with this one commit. It comes from a local checkout,
 or from the image of a container.
-Actions and limits are those of gem.envs.computers.terminal_env; order of rows as in gem.envs.dataset_env.
+Actions and limits are those of terminal tasks; order of rows as in gem.envs.dataset_env.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 from gem.core import Info
 from gem.datasets import Rows, load_rows
 from gem.envs.computers.containers.images import image_map_of
+from gem.envs.computers.shell_env import Oracle, ShellEnv, State
 from gem.envs.computers.swe import row_images
 from gem.envs.computers.swe.checkouts import files_at, find_checkout
 from gem.envs.computers.swe.outcomes import run_of
@@ -30,7 +31,6 @@ from gem.envs.computers.swe.row_images import RowImages, setup_of
 from gem.envs.computers.swe.row_verify import ACTIVATE, FOLDER, SETUP, verify_row
 from gem.envs.computers.swe.rows import SweRow, read_row
 from gem.envs.computers.task import TerminalTask
-from gem.envs.computers.terminal_env import Oracle, State, TerminalEnv
 from gem.errors import BadValue, did_you_mean
 from gem.sandbox import Limits, Machine
 from gem.sandbox.containers.engine import find_engine
@@ -43,7 +43,7 @@ PROGRAMS = ("git",)
 TEST_OUTPUT_BYTES = 32 << 20
 
 
-class SweRowsEnv(TerminalEnv):
+class SweRowsEnv(ShellEnv):
     """See the module docstring for the rules.
 
     Args:
@@ -100,7 +100,14 @@ class SweRowsEnv(TerminalEnv):
             self.state_fields = ("image",)
             limits = limits or replace(row_images.LIMITS, wall_s=timeout)
         programs = PROGRAMS if self.images is None else None
-        self._prepare("a row of SWE-bench", programs, max_turns, timeout, max_failures, limits)
+        super().__init__(
+            "a row of SWE-bench",
+            programs,
+            max_turns=max_turns,
+            timeout=timeout,
+            max_failures=max_failures,
+            limits=limits,
+        )
         name, _, only = dataset_name.partition("#")
         self.repositories, self.hints, self.shuffle = repositories, hints, shuffle
         limits = replace(self.limits, wall_s=4 * test_timeout, cpu_s=test_timeout, output_bytes=TEST_OUTPUT_BYTES)

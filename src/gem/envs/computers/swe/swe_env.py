@@ -7,14 +7,15 @@ Ends         terminated on <finish>; truncated after ``max_turns`` replies, wher
 Verifier     the package is copied into a fresh machine. Hidden tests call it there and print what it returns; the
              host compares. What they should print is never in a machine. The visible tests run as they were at first.
 
-Actions, limits and verification are those of gem.envs.computers.terminal_env.
+Actions, limits and verification are those of terminal tasks.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from gem.envs.computers.terminal_env import Oracle, TerminalEnv
+from gem.envs.computers.shell_env import Oracle
+from gem.envs.computers.terminal.env import TerminalEnv
 from gem.sandbox import Limits
 
 __all__ = ["MiniEnv", "Oracle"]

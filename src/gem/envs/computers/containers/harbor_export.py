@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from gem.envs.computers import exported_verifier
+from gem.core import Env
+from gem.envs.computers.containers import exported_verifier
 from gem.envs.computers.task import CANARY, TerminalTask
+from gem.envs.computers.terminal.env import TerminalEnv
 from gem.errors import BadValue
 from gem.sandbox.machine import EPOCH_S, FILE, FOLDER, HOME, LINK, FileEntry
 
@@ -22,6 +24,19 @@ PACKAGES = {  # program → package of Debian; the others are in the base image
 _DATES = f'GIT_AUTHOR_DATE="{EPOCH_S} +0000" GIT_COMMITTER_DATE="{EPOCH_S} +0000"'
 _SET_TIMES = f"find . -depth -newermt @{EPOCH_S} -exec touch -hd @{EPOCH_S} {{}} +"
 _MARK = f"# canary: {CANARY}\n"
+
+
+def export(env: Env) -> Callable[[Path, str], None]:
+    """Return a function that writes tasks as Harbor folders; see gem.registry.Exporter and write_harbor()."""
+    inner = env.unwrapped
+    if not isinstance(inner, TerminalEnv):
+        raise BadValue(f"{env.env_id} cannot be exported as Harbor folders; terminal:* and swe:Mini can")
+    seconds = inner.max_turns * inner.timeout
+
+    def write(place: Path, name: str) -> None:
+        write_harbor(inner.task(), place, name=name, programs=inner.programs(), seconds=seconds)
+
+    return write
 
 
 def write_harbor(task: TerminalTask, place: Path, *, name: str, programs: Iterable[str], seconds: float) -> None:

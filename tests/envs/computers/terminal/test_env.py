@@ -10,8 +10,9 @@ import pytest
 
 import gem
 from gem.envs.computers.commands import read_command
+from gem.envs.computers.shell_env import Oracle, require_programs
 from gem.envs.computers.task import CANARY, first_fault, start_task
-from gem.envs.computers.terminal_env import FAMILIES, Oracle, TerminalEnv, require_programs
+from gem.envs.computers.terminal.env import FAMILIES, TerminalEnv
 from gem.envs.computers.verify import verify
 from gem.errors import BadValue, EpisodeOver, SandboxError
 from gem.evaluation import EvalEnv, evaluate
@@ -258,7 +259,7 @@ def test_a_level_without_machines_is_one_clear_line(monkeypatch):
         lower = get_sandbox(level="lsm")
     except SandboxError as e:
         pytest.skip(str(e))
-    monkeypatch.setattr("gem.envs.computers.terminal_env.get_sandbox", lambda: lower)
+    monkeypatch.setattr("gem.envs.computers.shell_env.get_sandbox", lambda: lower)
     with pytest.raises(SandboxError, match="podman") as caught:
         gem.make("terminal:Files")
     assert "\n" not in str(caught.value)

@@ -15,11 +15,11 @@ import gem
 from gem._internal.imports import resolve
 from gem.cli import main
 from gem.cli.export import read_seeds
-from gem.envs.computers import exported_verifier
+from gem.envs.computers.containers import exported_verifier
 from gem.envs.computers.containers.container_env import Oracle
+from gem.envs.computers.containers.exported_verifier import extra_file, first_wrong_file, wrong_link
+from gem.envs.computers.containers.harbor_export import write_harbor
 from gem.envs.computers.containers.harbor_task import read_harbor_task
-from gem.envs.computers.exported_verifier import extra_file, first_wrong_file, wrong_link
-from gem.envs.computers.harbor_export import write_harbor
 from gem.errors import BadValue
 
 FAMILIES = ("files", "text", "data", "git", "logs", "build", "archive", "mixed")
