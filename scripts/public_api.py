@@ -24,10 +24,11 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
         "Make, step and define environments.",
         [
             ("gem", "make register list_envs print_envs Env EnvWrapper Step StopReason EnvSpec ENV_REGISTRY"),
-            ("gem.core", "Optimum"),
+            ("gem", "register_exporter"),
+            ("gem.registry", "Exporter"),
+            ("gem.core", "Optimum HasBoard"),
+            ("gem.envs", ALL),
             ("gem.multiagent", "MultiAgentEnv AgentSelector as_single_agent OneSeat Player EpisodicPlayer PlayerPool"),
-            ("gem.envs.table.game", "TableGame"),
-            ("gem.envs.table.make", "table_game"),
             ("gem.wrappers", ALL),
             ("gem.parsing", "last_boxed last_tagged code_blocks"),
         ],
@@ -93,7 +94,7 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("gem.graders.exact", "exact_match"),
             ("gem.graders.math", ALL),
             ("gem.graders.judge", "Judge"),
-            ("gem.datasets", "Stream MissingData"),
+            ("gem.datasets", "Stream MissingData HasRows DatasetTask HasBaseline"),
         ],
     ),
     "Testing": (
@@ -125,7 +126,7 @@ PUBLIC: dict[str, tuple[str, list[tuple[str, str]]]] = {
 }
 
 # Names of the published package that the documents use. tests/compat tests all published names.
-PUBLISHED = {"gem.envs.questions.math_env.MathEnv", "gem.wrappers.wrapper_factory.WRAPPER_FACTORY"}
+PUBLISHED = {"gem.wrappers.wrapper_factory.WRAPPER_FACTORY"}
 # Modules that the documents use for special purposes, and that may change without notice.
 UNSTABLE = {
     *("gem.conversation", "gem.envs.questions.facts", "gem.envs.web.wiki.articles", "gem.rl.model.tiny"),

@@ -56,7 +56,9 @@ def test_nothing_is_printed_and_no_log_handler_is_added(code):
 
 
 def test_importing_the_catalogue_imports_no_environment():
-    run = in_a_fresh_interpreter("import sys, gem.envs; print([m for m in sys.modules if m.startswith('gem.envs.')])")
+    run = in_a_fresh_interpreter(
+        "import sys, gem.envs.catalog; print([m for m in sys.modules if m.startswith('gem.envs.')])"
+    )
     loaded = set(json.loads(run.stdout.replace("'", '"')))
     packages = {"gem.envs.games", "gem.envs.questions", "gem.envs.questions.reasoning_gym"}
     assert loaded - packages == {

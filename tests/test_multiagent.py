@@ -26,7 +26,7 @@ class Bidding(MultiAgentEnv):
     def observe(self, agent):
         return f"{agent}: {self.state['prize']}"
 
-    def _process_actions(self, actions):
+    def apply_actions(self, actions):
         for agent, bid in actions.items():
             self.rewards[agent] = float(bid)
             self.terminations[agent] = bid == 0
@@ -37,7 +37,7 @@ class Bidding(MultiAgentEnv):
 class Returning(Bidding):
     """The same game, whose rules return five dicts instead of changing attributes."""
 
-    def _process_actions(self, actions):
+    def apply_actions(self, actions):
         return (
             {agent: "seen" for agent in actions},
             {agent: float(bid) for agent, bid in actions.items()},
@@ -45,6 +45,35 @@ class Returning(Bidding):
             {agent: bid > 9 for agent, bid in actions.items()},
             {agent: {"bid": bid} for agent, bid in actions.items()},
         )
+
+
+def test_the_hook_has_its_published_name_too():
+    class Published(MultiAgentEnv):
+        possible_agents = ("ann", "bob")
+
+        def observe(self, agent):
+            return agent
+
+        def _process_actions(self, actions):
+            self.rewards["ann"] = 1.0
+
+    env = Published()
+    env.reset(seed=0)
+    assert env.step({"ann": "x"})[1] == {"ann": 1.0, "bob": 0.0}
+    assert env.every_move() == env.legal_moves() == [] and env.zero_sum
+
+
+def test_an_environment_without_rules_names_the_hook():
+    class Empty(MultiAgentEnv):
+        possible_agents = ("ann",)
+
+        def observe(self, agent):
+            return agent
+
+    env = Empty()
+    env.reset(seed=0)
+    with pytest.raises(NotImplementedError, match=r"Empty must define apply_actions"):
+        env.step({"ann": "x"})
 
 
 def test_the_same_seed_starts_the_same_episode():
@@ -277,11 +306,11 @@ def test_an_exception_of_a_player_names_its_agent(error, raised, message):
 
 def test_an_action_of_the_wrong_type_names_its_agent():
     class Strict(Bidding):
-        def _process_actions(self, actions):
+        def apply_actions(self, actions):
             for action in actions.values():
                 if not isinstance(action, int):
                     raise BadAction(f"a bid must be an integer, got {action!r}")
-            super()._process_actions(actions)
+            super().apply_actions(actions)
 
     env = as_single_agent(Strict(), "ann", {"bob": Same(None), "cat": Same(1)})
     env.reset(seed=1)

@@ -413,6 +413,49 @@ def test_a_plug_in_that_names_a_class_is_reported_and_the_class_is_not_called(cl
     assert "plugin:Theirs" in caplog.text and "a module or a function" in caplog.text
 
 
+class Folder(EchoEnv):
+    def __init__(self, folder: str, *, times: int = 1) -> None:
+        super().__init__(word=folder, times=times)
+
+
+def test_ids_that_end_in_a_path_are_registered_and_not_listed(clean_registry):
+    register(EnvSpec("maze:PATH", Folder, {"times": 2}, path="folder"))
+    assert "maze:some/where" in clean_registry and "maze:" not in clean_registry
+    env = make("maze:some/where")
+    assert (env.word, env.times, env.env_id) == ("some/where", 2, "maze:some/where")
+    assert list_envs("maze:*") == []
+    with pytest.raises(DuplicateEnv, match="maze:OTHER"):
+        register(EnvSpec("maze:OTHER", EchoEnv, path="word"))
+
+
+def test_a_plug_in_adds_ids_with_a_path_and_exporters(clean_registry, monkeypatch):
+    def register_all():
+        register(EnvSpec("maze:PATH", Folder, path="folder"))
+        registry.register_exporter("json", print)
+
+    plug_in(monkeypatch, register_all)
+    assert make("maze:here").word == "here"
+    assert clean_registry.exporter("json") is print
+
+
+def test_a_plug_in_that_adds_a_wrapper_alone_is_not_reported(clean_registry, monkeypatch, caplog):
+    table: dict[str, Any] = {}
+    clean_registry.other_tables.append(table)
+    plug_in(monkeypatch, lambda: table.setdefault("my_tool", print))
+    list_envs()
+    assert caplog.text == ""
+
+
+def test_exporters_are_found_by_name(clean_registry):
+    assert clean_registry.exporter("harbor").__module__ == "gem.envs.computers.containers.harbor_export"
+    with pytest.raises(BadValue, match=r"no export format 'harbour'; did you mean 'harbor'\?.*available: harbor"):
+        clean_registry.exporter("harbour")
+    with pytest.raises(BadValue, match="an exporter 'harbor' is already registered"):
+        registry.register_exporter("harbor", print)
+    with pytest.raises(BadValue, match="'module:function' or a callable, got 3"):
+        registry.register_exporter("x", 3)
+
+
 @pytest.mark.parametrize("loaded", [lambda: None, importlib.metadata], ids=["function", "module"])
 def test_a_plug_in_that_registers_nothing_is_reported(clean_registry, monkeypatch, caplog, loaded):
     plug_in(monkeypatch, loaded)

@@ -16,7 +16,7 @@ from gem import _published
 if TYPE_CHECKING:
     from gem.core import Env, EnvWrapper, Step, StopReason
     from gem.evaluation import evaluate
-    from gem.registry import ENV_REGISTRY, EnvSpec, list_envs, make, print_envs, register
+    from gem.registry import ENV_REGISTRY, EnvSpec, list_envs, make, print_envs, register, register_exporter
     from gem.vector.make import make_vec
 
 __version__ = "0.2.0.dev0"
@@ -34,12 +34,14 @@ __all__ = [
     "make_vec",
     "print_envs",
     "register",
+    "register_exporter",
 ]
 
 # Loaded on first use, so that `import gem` is fast and imports only the standard library.
 _HOME = {
     **dict.fromkeys(["Env", "EnvWrapper", "Step", "StopReason"], "gem.core"),
-    **dict.fromkeys(["ENV_REGISTRY", "EnvSpec", "list_envs", "make", "print_envs", "register"], "gem.registry"),
+    **dict.fromkeys(["ENV_REGISTRY", "EnvSpec", "list_envs", "make", "print_envs"], "gem.registry"),
+    **dict.fromkeys(["register", "register_exporter"], "gem.registry"),
     "make_vec": "gem.vector.make",
     "evaluate": "gem.evaluation.run",
 }

@@ -11,7 +11,7 @@ from gem.datasets.stream import Stream
 
 @runtime_checkable
 class HasRows(Protocol):
-    """An environment whose episodes are rows.
+    """An environment whose episodes are rows. Its constructor takes ``dataset=``, rows that environments then share.
 
     Attributes:
         dataset: the rows.

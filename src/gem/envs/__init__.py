@@ -2,7 +2,7 @@
 
 catalog lists all of them as data. The environments are in wings: games, table (games between players), questions,
 computers (tasks with a shell), web and desks (agents that talk to a customer). At the top is what wings share.
-Importing this package imports only the registry.
+Importing this package imports no environment.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gem._internal.imports import resolve
-from gem.registry import ENV_REGISTRY
 
 if TYPE_CHECKING:
     from gem.envs.dataset_env import DatasetEnv
@@ -32,8 +31,6 @@ _HOMES = {
     "TableGame": "table.game",
     "table_game": "table.make",
 }
-
-len(ENV_REGISTRY)  # loads the catalog and plug-ins, as published
 
 
 def __getattr__(name: str) -> Any:

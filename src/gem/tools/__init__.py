@@ -2,11 +2,12 @@
 
 from gem.tools.base_tool import BaseTool, Function
 from gem.tools.function_tool import FunctionTool
+from gem.tools.lookup_tool import HasTable, LookupTool
 from gem.tools.machine.editor import EditorTool
 from gem.tools.machine.shell import ShellTool
 from gem.tools.mcp.tool import MCPTool
 from gem.tools.python.tool import PythonCodeTool
-from gem.tools.search.tool import SearchTool
+from gem.tools.search.tool import HasSearchIndex, SearchTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
 __all__ = [
@@ -14,6 +15,9 @@ __all__ = [
     "EditorTool",
     "Function",
     "FunctionTool",
+    "HasSearchIndex",
+    "HasTable",
+    "LookupTool",
     "MCPTool",
     "PythonCodeTool",
     "SearchTool",
