@@ -34,6 +34,7 @@ check: $(VENV)/.dev  ## ruff, mypy, architecture, imports, documents, recorded g
 	$(bin)/ruff format --check .
 	$(bin)/ruff check .
 	$(bin)/mypy
+	$(bin)/mypy tests/typed_user.py
 	$(bin)/python scripts/docs.py --check
 	$(pytest) tests/test_architecture.py tests/test_import.py tests/test_docs.py
 	$(bin)/gem replay tests/playthroughs
