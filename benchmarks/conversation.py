@@ -92,7 +92,8 @@ class MessagesPolicy:
     chat, max_prompt_tokens, version = None, None, 0
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
-        from gem.conversation import as_messages, conversation
+        from gem.conversation.history import conversation
+        from gem.conversation.observations import as_messages
 
         for request in requests:
             json.dumps(conversation(request.turns, as_messages(request.observation), request.dropped))

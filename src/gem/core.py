@@ -40,6 +40,15 @@ from gem.errors import BadAction, BadValue
 from gem.messages import Observation
 from gem.seeding import check_seed, fresh_seed, stream
 
+__all__ = [
+    "Env",
+    "EnvWrapper",
+    "HasBoard",
+    "Optimum",
+    "Step",
+    "StopReason",
+]
+
 Info = dict[str, Any]
 EnvT = TypeVar("EnvT", bound="Env")
 ObsType, ActType = TypeVar("ObsType"), TypeVar("ActType")  # published names, for annotations

@@ -28,6 +28,25 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
+__all__ = [
+    "BadAction",
+    "BadValue",
+    "CallerError",
+    "CompatibilityWarning",
+    "DuplicateEnv",
+    "EndpointError",
+    "EnvFailed",
+    "EpisodeOver",
+    "GemError",
+    "GraderError",
+    "InfraError",
+    "MissingDependency",
+    "SandboxError",
+    "ToolError",
+    "UnknownArgument",
+    "UnknownEnv",
+]
+
 DISTRIBUTION = "gem-gym"  # the name of this distribution, used if its metadata is not installed
 PUBLISHED = "gem-llm"  # another distribution that installs a package called gem
 

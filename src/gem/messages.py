@@ -7,6 +7,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal, TypeAlias, TypedDict
 
+__all__ = [
+    "Message",
+    "ToolCall",
+    "ToolErrorType",
+    "ToolResult",
+    "assistant",
+    "tool",
+    "user",
+]
+
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 

@@ -30,6 +30,16 @@ from gem._internal.text import short_repr
 from gem.core import Env, EnvWrapper, Info, Step
 from gem.errors import BadAction, BadValue, CallerError, EpisodeOver, InfraError, did_you_mean
 
+__all__ = [
+    "AgentSelector",
+    "EpisodicPlayer",
+    "MultiAgentEnv",
+    "OneSeat",
+    "Player",
+    "PlayerPool",
+    "as_single_agent",
+]
+
 Mode = Literal["sequential", "parallel"]
 # Values per agent that a step returns beside the observations, in the order of the five.
 _PER_AGENT = ("rewards", "terminations", "truncations", "infos")

@@ -8,6 +8,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+__all__ = [
+    "code_blocks",
+    "last_boxed",
+    "last_tagged",
+]
+
 # In LaTeX, \{ and \} are literal braces, which neither open nor close a box.
 _BRACES = re.compile(r"\\boxed\s*\{|\\[{}]|[{}]")
 _PLAIN_BOX = re.compile(r"\\boxed\s*\{([^{}\\]*)\}")  # a box whose content has no braces or commands

@@ -24,6 +24,17 @@ from gem._internal.text import shorten
 from gem.core import EndOnTruncation, Env
 from gem.errors import BadValue, DuplicateEnv, MissingDependency, UnknownEnv, did_you_mean, require
 
+__all__ = [
+    "ENV_REGISTRY",
+    "EnvSpec",
+    "Exporter",
+    "list_envs",
+    "make",
+    "print_envs",
+    "register",
+    "register_exporter",
+]
+
 _CATALOG = "gem.envs.catalog"  # imported by name, because gem.envs is a layer above this module
 # A library of each extra that grading or drawing needs, so that make() and not the first answer finds it missing.
 # [data] is not here, because a dataset is also read from a local copy.

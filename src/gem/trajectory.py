@@ -20,6 +20,14 @@ from gem.errors import BadValue
 from gem.messages import Role
 from gem.token_ids import NO_TOKENS, TokenIds
 
+__all__ = [
+    "TokenSequence",
+    "Trajectory",
+    "Turn",
+    "read_jsonl",
+    "write_jsonl",
+]
+
 
 @dataclass(slots=True)
 class Turn:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gem.cli import main
-from gem.datasets import GEM_DATA
+from gem.datasets.load import GEM_DATA
 
 
 @pytest.mark.slow

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from gem.cli import COMMANDS, main
 from gem.cli.data import DataFlags
-from gem.datasets import GEM_DATA, GEM_SKIP_BAD_ROWS
+from gem.datasets.load import GEM_DATA
+from gem.datasets.rows import GEM_SKIP_BAD_ROWS
 
 FEW = ("--seeds", "1", "--episodes", "1")
 

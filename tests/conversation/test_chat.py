@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gem.conversation import ChatFormat, observation_text
+from gem.conversation import ChatFormat
+from gem.conversation.observations import observation_text
 from gem.errors import BadValue
 from gem.messages import Message, assistant, user
 

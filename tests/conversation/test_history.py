@@ -7,14 +7,9 @@ from typing import Any
 
 import pytest
 
-from gem.conversation import (
-    ChatFormat,
-    History,
-    RetokenizationMeter,
-    as_messages,
-    conversation,
-    retokenization_mismatch,
-)
+from gem.conversation import ChatFormat, History, RetokenizationMeter, retokenization_mismatch
+from gem.conversation.history import conversation
+from gem.conversation.observations import as_messages
 from gem.core import Env, Step
 from gem.errors import BadValue
 from gem.messages import Message, Role, assistant, tool, user

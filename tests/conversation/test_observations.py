@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gem.conversation import as_messages, role_of
-from gem.conversation.observations import join_contents, text_messages, with_prefix_and_suffix
+from gem.conversation.observations import as_messages, join_contents, role_of, text_messages, with_prefix_and_suffix
 from gem.errors import BadValue
 from gem.messages import tool, user
 

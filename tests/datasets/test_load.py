@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import gem
-from gem.datasets import load_rows, read_file
+from gem.datasets import load_rows
+from gem.datasets.load import read_file
 from gem.errors import BadValue
 
 ROWS = [{"problem": f"{n}+1", "answer": str(n + 1)} for n in range(7)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gem.datasets import ListRows, Mixed, bad_rows, key_of
+from gem.datasets.rows import ListRows, Mixed, bad_rows, key_of
 from gem.errors import BadValue
 
 

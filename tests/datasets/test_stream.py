@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gem.datasets import Stream, hub_rows, load_rows, stream_rows
+from gem.datasets import Stream, load_rows
+from gem.datasets.load import hub_rows
+from gem.datasets.stream import stream_rows
 from gem.envs.questions.math_env import MathEnv
 from gem.errors import BadValue
 

@@ -23,7 +23,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gem.conversation import History, RetokenizationMeter, as_messages, conversation
+from gem.conversation import History, RetokenizationMeter
+from gem.conversation.history import conversation
+from gem.conversation.observations import as_messages
 from gem.core import Env, Step, StopReason
 from gem.messages import Message, assistant, tool, user
 from gem.rl.model.policy import CausalLMPolicy

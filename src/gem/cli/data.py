@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gem.cli.flags import flag
-from gem.datasets import BAD_ROWS, GEM_DATA, GEM_SKIP_BAD_ROWS, BadRows
+from gem.datasets.load import GEM_DATA
+from gem.datasets.rows import BAD_ROWS, GEM_SKIP_BAD_ROWS, BadRows
 from gem.errors import BadValue
 
 MAX_SHOWN = 10  # maximum number of malformed rows printed per dataset

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
-from gem.conversation import observation_text
+from gem.conversation.observations import observation_text
 from gem.core import Env, HasBoard, Info
 from gem.errors import BadValue, CallerError, did_you_mean
 from gem.parsing import last_boxed

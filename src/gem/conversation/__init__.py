@@ -1,8 +1,7 @@
 """Convert episode histories to chat messages and token contexts."""
 
 from gem.conversation.chat import ChatFormat
-from gem.conversation.history import History, conversation
-from gem.conversation.observations import as_messages, observation_text, role_of
+from gem.conversation.history import History
 from gem.conversation.retokenization import RetokenizationMeter, RetokenizationMismatch, retokenization_mismatch
 
 __all__ = [
@@ -10,9 +9,5 @@ __all__ = [
     "History",
     "RetokenizationMeter",
     "RetokenizationMismatch",
-    "as_messages",
-    "conversation",
-    "observation_text",
     "retokenization_mismatch",
-    "role_of",
 ]

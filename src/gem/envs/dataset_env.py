@@ -17,16 +17,9 @@ from typing import Any, NamedTuple
 
 from gem._internal.text import short_repr
 from gem.core import Env, Info, Step, StopReason, require_text
-from gem.datasets import (
-    Row,
-    Rows,
-    Stream,
-    is_iterable_dataset,
-    load_rows,
-    skips_by_default,
-    stream_rows,
-    without_bad_rows,
-)
+from gem.datasets import Row, Rows, Stream, load_rows
+from gem.datasets.rows import skips_by_default, without_bad_rows
+from gem.datasets.stream import is_iterable_dataset, stream_rows
 from gem.envs.spec_defaults import FORMAT_ERROR
 from gem.errors import BadValue, EpisodeOver
 from gem.graders import Grade

@@ -20,6 +20,19 @@ import numpy as np
 
 from gem.errors import BadValue
 
+__all__ = [
+    "Estimate",
+    "PairedDifference",
+    "bootstrap_interval",
+    "expected_half_width",
+    "mean_interval",
+    "paired_difference",
+    "pass_at_k",
+    "pass_hat_k",
+    "tasks_needed",
+    "wilson_interval",
+]
+
 Scores: TypeAlias = Sequence[Sequence[float]]
 LEVEL = 0.95
 # Success rates of tasks vary like Beta(.5, .5): most tasks are nearly always or nearly never solved.

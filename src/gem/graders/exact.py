@@ -19,6 +19,10 @@ from collections.abc import Sequence
 from gem._internal.text import short_repr
 from gem.graders.base import Grade, gold_answers
 
+__all__ = [
+    "exact_match",
+]
+
 _ARTICLES = frozenset({"a", "an", "the"})
 _SAME = str.maketrans({**dict.fromkeys("‘’ʼ´`", "'"), **dict.fromkeys("‐‑‒–—−", "-"), "&": " and ", "$": " "})
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")

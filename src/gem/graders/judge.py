@@ -27,6 +27,10 @@ from gem.messages import Message, assistant, user
 from gem.policies.completion import Completion
 from gem.policies.endpoint import Endpoint, RequestRefused
 
+__all__ = [
+    "Judge",
+]
+
 MAX_BYTES = 50_000  # about 12,000 tokens of English, and at most 50,000 tokens of anything
 MAX_ENUM = 100  # scores listed in the JSON schema; some servers limit the number of values
 SAME = "Give the highest score if ANSWER agrees with REFERENCE in substance, and 0 if it does not."

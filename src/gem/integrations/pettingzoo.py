@@ -25,6 +25,10 @@ import numpy as np  # noqa: E402
 from gymnasium import spaces  # noqa: E402
 from pettingzoo import AECEnv, ParallelEnv  # noqa: E402
 
+__all__ = [
+    "to_pettingzoo",
+]
+
 LONGEST = 100_000  # characters of an observation or action in a Text space
 _CHARACTERS = frozenset(string.printable + "‹›¦…")  # with those that stand for others in messages of players
 

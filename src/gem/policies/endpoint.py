@@ -18,7 +18,9 @@ from typing import Any, Literal, TypeAlias, cast
 from gem._internal.annotations import check_types
 from gem._internal.http_client import HttpClient, HttpRequest, RequestError, api_key, bearer, check_url, wait_for
 from gem._internal.text import short_repr
-from gem.conversation import ChatFormat, as_messages, conversation
+from gem.conversation import ChatFormat
+from gem.conversation.history import conversation
+from gem.conversation.observations import as_messages
 from gem.errors import BadValue, EndpointError
 from gem.messages import Message, assistant, tool
 from gem.policies.base import Reply, Request

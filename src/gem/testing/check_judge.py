@@ -25,6 +25,15 @@ from gem.errors import BadValue, InfraError
 from gem.evaluation.metrics import wilson_interval
 from gem.graders.judge import Judge
 
+__all__ = [
+    "JudgeError",
+    "JudgePair",
+    "JudgeReport",
+    "Rate",
+    "check_judge",
+    "judge_pairs",
+]
+
 PAIRS = Path(__file__).parent / "data" / "judge_pairs.jsonl"
 
 

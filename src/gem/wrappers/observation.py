@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from gem.conversation import role_of
-from gem.conversation.observations import action_text, join_contents, text_messages, with_prefix_and_suffix
+from gem.conversation.observations import action_text, join_contents, role_of, text_messages, with_prefix_and_suffix
 from gem.conversation.template import Template, remove_whitespace
 from gem.core import EnvWrapper, Info, Step
 from gem.errors import BadValue

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 import gem
-from gem.datasets import key_of
+from gem.datasets.rows import key_of
 from gem.envs.questions.code_env import CodeEnv, fenced
 from gem.envs.questions.code_solutions import CodeOracle, reference, solutions
 from gem.errors import BadValue

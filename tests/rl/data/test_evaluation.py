@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import gem
-from gem.datasets import ListRows, Stream, Without, hold_back
+from gem.datasets import Stream
+from gem.datasets.rows import ListRows, Without, hold_back
 from gem.errors import BadValue
 from gem.registry import ENV_REGISTRY
 from gem.rl.config import TrainConfig

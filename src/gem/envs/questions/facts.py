@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gem.datasets import Rows, read_file
+from gem.datasets import Rows
+from gem.datasets.load import read_file
 
 if TYPE_CHECKING:
     from gem.tools.search.index import LexicalIndex

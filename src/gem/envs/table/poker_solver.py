@@ -11,6 +11,11 @@ from collections.abc import Mapping, Sequence
 
 from gem.envs.table.game import HiddenGame
 
+__all__ = [
+    "average",
+    "exploitability",
+]
+
 Strategy = Mapping[str, Mapping[str, float]]  # by what a player knows: probability by move
 
 

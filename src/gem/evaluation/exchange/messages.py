@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gem.conversation import as_messages
+from gem.conversation.observations import as_messages
 from gem.core import StopReason
 from gem.evaluation.records import FAILURES, read_records, read_settings
 from gem.trajectory import Trajectory, Turn, read_jsonl

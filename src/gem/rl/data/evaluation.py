@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from gem.datasets import Without, hold_back
+from gem.datasets.rows import Without, hold_back
 from gem.errors import BadValue
 from gem.evaluation.tasks import (
     EvalEnv,

@@ -26,6 +26,12 @@ from gem.tools.search import numpy_engine, tantivy_engine
 from gem.tools.search.corpus import CorpusFile, Document, Hit, Progress, documents_of, query_words
 from gem.tools.search.ranking import BM25, DEFAULT
 
+__all__ = [
+    "LexicalIndex",
+    "build_index",
+    "open_index",
+]
+
 EngineName: TypeAlias = Literal["tantivy", "numpy"]
 
 VERSION = 3  # increment after any change of words() or of a file format, which invalidates older indexes

@@ -13,6 +13,11 @@ from typing import cast
 
 from gem.errors import BadValue, require
 
+__all__ = [
+    "BM25",
+    "pyserini",
+]
+
 # The stop words of Lucene's EnglishAnalyzer.
 _ENGLISH = (
     "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from gem.core import Env, Info, Step, StopReason, require_text
-from gem.datasets import GEM_DATA
+from gem.datasets.load import GEM_DATA
 from gem.envs.computers.commands import FINISH, read_command, shown_result
 from gem.envs.computers.containers.images import image_map_of, map_dockerfile, map_image
 from gem.envs.computers.containers.verifier import Verdict, VerifierFolders

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gem.datasets import GEM_DATA, MissingData
+from gem.datasets import MissingData
+from gem.datasets.load import GEM_DATA
 from gem.errors import BadValue
 
 STATES = {"filesystem": "test_environments", "postgres": "postgres_state"}  # folder with the first states, by service

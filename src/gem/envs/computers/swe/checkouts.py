@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from gem.datasets import GEM_DATA
+from gem.datasets.load import GEM_DATA
 from gem.errors import BadValue
 from gem.sandbox.machine import FILE, FOLDER, LINK, FileEntry
 

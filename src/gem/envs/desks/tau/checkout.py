@@ -12,7 +12,8 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from gem.datasets import GEM_DATA, MissingData
+from gem.datasets import MissingData
+from gem.datasets.load import GEM_DATA
 
 _lock = threading.RLock()
 

@@ -22,7 +22,8 @@ from typing import IO, Any
 
 import msgspec
 
-from gem.datasets import GEM_DATA, MissingData
+from gem.datasets import MissingData
+from gem.datasets.load import GEM_DATA
 from gem.envs.web.webshop import store
 from gem.envs.web.webshop.products import Goal, Product
 from gem.errors import BadValue

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from gem.datasets import GEM_DATA
+from gem.datasets.load import GEM_DATA
 from gem.envs.web.wiki.pages import BaseWikiTrawler, WikiPage, title_key
 from gem.errors import BadValue, ToolError, require
 
