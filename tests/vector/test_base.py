@@ -17,7 +17,7 @@ from gem.core import StopReason
 from gem.errors import BadAction, BadValue, EpisodeOver
 from gem.vector import Autoreset, EnvStats, SyncVectorEnv, VectorEnv, make_vec
 from gem.vector.engine import Engine
-from gem.vector.slots import SlotGroup, SlotOutcome
+from gem.vector.slots import Slot, SlotOutcome, build_slots, close_slots
 from gem.wrappers import EpisodeTrackingWrapper
 
 GUESS = "game:GuessTheNumber-v0"
@@ -184,14 +184,14 @@ def test_rewards_and_ends_are_numpy_arrays_of_their_type():
 class Late(Engine):
     """Runs calls at once and returns their outcomes on demand, like real backends but deterministic."""
 
-    def __init__(self, group: SlotGroup) -> None:
-        self.group, self.metadata = group, {slot: group.metadata(slot) for slot in group.envs}
+    def __init__(self, slots: dict[int, Slot]) -> None:
+        self.slots, self.metadata = slots, {number: slot.metadata for number, slot in slots.items()}
         self.pending: list[SlotOutcome] = []
         self.ready: list[SlotOutcome] = []
         self.waits: list[float | None] = []
 
     def submit(self, calls):
-        self.pending += [self.group.perform(call) for call in calls]
+        self.pending += [self.slots[call.slot].perform(call) for call in calls]
 
     def end(self, *slots: int) -> None:
         for slot in slots:
@@ -212,16 +212,16 @@ class Late(Engine):
             time.sleep(timeout)
 
     def close(self):
-        self.group.close()
+        close_slots(self.slots.values())
 
 
 def late(*turns: int, autoreset: Autoreset = Autoreset.SAME_STEP, **options: Any) -> tuple[VectorEnv, Late]:
-    group = SlotGroup(
+    slots = build_slots(
         {slot: lambda n=n: Counting(n) for slot, n in enumerate(turns)},
         same_step=autoreset is Autoreset.SAME_STEP,
         on_failure=options.get("on_failure", "raise"),
     )
-    engine = Late(group)
+    engine = Late(slots)
     return VectorEnv(engine, autoreset), engine
 
 
@@ -288,7 +288,7 @@ def test_a_pending_slot_is_refused():
     for use in refused:
         with pytest.raises(BadValue, match=r"slots \[1\] .*not received.*recv\(\)"):
             use()
-    assert env.pending == [1] and [e.turn for e in engine.group.envs.values()] == [0, 1]
+    assert env.pending == [1] and [slot.env.turn for slot in engine.slots.values()] == [0, 1]
     assert env.recv().step.observations_B == ["turn 1 of 1"]
 
 
@@ -340,7 +340,7 @@ def test_a_reset_can_be_sent_like_a_step():
     assert received.ids_B == [1, 0]
     assert received.step.observations_B == ["episode 2", "turn 1 of 1"]
     assert received.step.rewards_B.tolist() == [0.0, 1.0]
-    assert engine.group.envs[1]._seed == 7
+    assert engine.slots[1].env._seed == 7
 
 
 def test_a_reset_waits_for_pending_steps_and_drops_them():

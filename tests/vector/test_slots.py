@@ -1,4 +1,4 @@
-"""SlotGroup: slots whose environment fails, hangs or dies. Every backend runs its slots through it."""
+"""Slot: an environment that fails, hangs or dies. Every backend runs its slots through it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fixture_envs import Counting, Echo, Faulty, Walker
 from gem.core import Env, Step, StopReason
 from gem.errors import BadAction, BadValue, EnvFailed, InfraError
 from gem.vector import EnvStats, SyncVectorEnv
-from gem.vector.slots import SlotCall, SlotGroup, as_step
+from gem.vector.slots import Slot, SlotCall, as_step, build_slots, close_slots
 
 
 def faulty(
@@ -298,67 +298,65 @@ def test_a_reset_that_returns_no_pair_is_a_failure(answer):
 # Calls made by engines
 
 
-def group(*faults: dict[tuple[int, int], str], on_failure: Any = "restart", same_step: bool = True) -> SlotGroup:
-    built = {slot: (lambda own=own: Faulty(own, longest=50)) for slot, own in enumerate(faults)}
-    made = SlotGroup(built, same_step=same_step, on_failure=on_failure)
-    for slot in built:
-        made.perform(SlotCall(slot, "reset", (slot, {})))
-    return made
+def reset_slot(on_failure: Any = "restart", same_step: bool = True) -> Slot:
+    slot = Slot(0, lambda: Faulty({}, longest=50), same_step=same_step, on_failure=on_failure)
+    slot.perform(SlotCall(0, "reset", (0, {})))
+    return slot
 
 
 def test_an_abandoned_call_ends_as_failed_and_replaces_the_environment():
-    slots = group({})
-    before = slots.envs[0]
-    outcome = slots.abandon(SlotCall(0, "step", "a"), "timed out after 2 s")
+    slot = reset_slot()
+    before = slot.env
+    outcome = slot.abandon(SlotCall(0, "step", "a"), "timed out after 2 s")
     assert outcome.error is None and outcome.position == (0, 1)
     assert outcome.value.observation == "episode 1 of seed 0"
     assert outcome.value.info["final_info"]["failure"] == "timed out after 2 s"
-    assert slots.envs[0] is not before
+    assert slot.env is not before
 
 
 def test_with_raise_an_abandoned_call_is_an_error():
-    slots = group({}, on_failure="raise")
-    outcome = slots.abandon(SlotCall(0, "step", "a"), "timed out after 2 s")
+    slot = reset_slot(on_failure="raise")
+    outcome = slot.abandon(SlotCall(0, "step", "a"), "timed out after 2 s")
     assert isinstance(outcome.error, EnvFailed) and "slot 0 failed: timed out after 2 s" in str(outcome.error)
-    assert isinstance(slots.perform(SlotCall(0, "step", "a")).error, EnvFailed)
-    assert slots.perform(SlotCall(0, "reset", (None, {}))).value[0] == "episode 1 of seed 0"
+    assert isinstance(slot.perform(SlotCall(0, "step", "a")).error, EnvFailed)
+    assert slot.perform(SlotCall(0, "reset", (None, {}))).value[0] == "episode 1 of seed 0"
 
 
 def test_the_result_of_an_abandoned_call_is_dropped():
     class Slow(Walker):
         def step(self, action):
-            slots.abandon(SlotCall(0, "step", action), "timed out after 2 s")  # as a timer would
+            slot.abandon(SlotCall(0, "step", action), "timed out after 2 s")  # as a timer would
             return super().step(action)
 
-    slots = SlotGroup({0: Slow}, same_step=True, on_failure="restart")
-    slots.perform(SlotCall(0, "reset", (0, {})))
-    assert "this call was abandoned" in str(slots.perform(SlotCall(0, "step", "a")).error)
+    slot = Slot(0, Slow, same_step=True, on_failure="restart")
+    slot.perform(SlotCall(0, "reset", (0, {})))
+    assert "this call was abandoned" in str(slot.perform(SlotCall(0, "step", "a")).error)
 
 
 @pytest.mark.parametrize("same_step", [True, False])
 def test_a_lost_slot_fails_once_and_continues_after_its_last_position(same_step):
-    slots = group({}, same_step=same_step)
-    slots.mark_lost(0, "its worker was killed", (7, 4))
-    outcome = slots.perform(SlotCall(0, "step", "a"))
+    slot = reset_slot(same_step=same_step)
+    slot.mark_lost("its worker was killed", (7, 4))
+    outcome = slot.perform(SlotCall(0, "step", "a"))
     last = outcome.value.info["final_info"] if same_step else outcome.value.info
     assert last["failure"] == "its worker was killed" and math.isnan(outcome.value.reward)
-    begun = outcome.value.observation if same_step else slots.perform(SlotCall(0, "reset", (None, {}))).value[0]
+    begun = outcome.value.observation if same_step else slot.perform(SlotCall(0, "reset", (None, {}))).value[0]
     assert begun == "episode 5 of seed 7"
-    assert slots.perform(SlotCall(0, "step", "a")).value.observation.startswith("episode 5 of seed 7, turn 1")
+    assert slot.perform(SlotCall(0, "step", "a")).value.observation.startswith("episode 5 of seed 7, turn 1")
 
 
 def test_with_raise_a_lost_slot_raises_until_it_is_reset():
-    slots = group({}, on_failure="raise")
-    slots.mark_lost(0, "its worker was killed", (7, 4))
-    assert "its worker was killed" in str(slots.perform(SlotCall(0, "step", "a")).error)
-    assert slots.perform(SlotCall(0, "reset", (None, {}))).value[0] == "episode 5 of seed 7"
+    slot = reset_slot(on_failure="raise")
+    slot.mark_lost("its worker was killed", (7, 4))
+    assert "its worker was killed" in str(slot.perform(SlotCall(0, "step", "a")).error)
+    assert slot.perform(SlotCall(0, "reset", (None, {}))).value[0] == "episode 5 of seed 7"
 
 
 def test_a_reset_of_a_lost_slot_starts_a_normal_episode():
-    slots = group({})
-    slots.mark_lost(0, "its worker was killed", (7, 4))
-    assert slots.perform(SlotCall(0, "reset", (9, {}))).value[0] == "episode 0 of seed 9"
-    assert not math.isnan(slots.perform(SlotCall(0, "step", "a")).value.reward)
+    slot = reset_slot()
+    slot.mark_lost("its worker was killed", (7, 4))
+    assert slot.perform(SlotCall(0, "reset", (9, {}))).value[0] == "episode 0 of seed 9"
+    assert not math.isnan(slot.perform(SlotCall(0, "step", "a")).value.reward)
 
 
 def test_a_pending_failure_is_saved_with_the_state():
@@ -376,9 +374,9 @@ def test_an_error_on_close_does_not_keep_the_others_open(caplog):
         def close(self):
             raise OSError("busy")
 
-    slots = SlotGroup({0: Stuck, 1: Counting}, same_step=True, on_failure="raise")
-    slots.close()
-    assert slots.envs[1].closed == 1
+    slots = build_slots({0: Stuck, 1: Counting}, same_step=True, on_failure="raise")
+    close_slots(slots.values())
+    assert slots[1].env.closed == 1
     assert "slot 0 failed to close" in caplog.text
 
 
@@ -389,7 +387,7 @@ def test_a_build_failure_closes_the_environments_built_before():
         raise OSError("no memory")
 
     with pytest.raises(OSError, match="no memory"):
-        SlotGroup({0: lambda: first, 1: fail}, same_step=True, on_failure="raise")
+        build_slots({0: lambda: first, 1: fail}, same_step=True, on_failure="raise")
     assert first.closed == 1
 
 
@@ -398,8 +396,8 @@ def test_a_step_that_returns_a_plain_tuple_becomes_a_step():
         def step(self, action):
             return action, 1.0, False, False, {}
 
-    slots = SlotGroup({0: Plain}, same_step=True, on_failure="raise")
-    assert isinstance(slots.perform(SlotCall(0, "step", "a")).value, Step)
+    slot = Slot(0, Plain, same_step=True, on_failure="raise")
+    assert isinstance(slot.perform(SlotCall(0, "step", "a")).value, Step)
 
 
 @pytest.mark.parametrize("reward", [1, True, np.float32(1.0), np.int64(1), np.array(1.0)])

@@ -21,7 +21,7 @@ from gem.policies import Reply, Request
 from gem.rollout.episode import ActiveEpisode, Batch
 from gem.rollout.scheduler import ENDINGS
 from gem.trajectory import Trajectory
-from gem.vector.slots import SlotGroup
+from gem.vector.slots import Slot
 
 _THREADS = 64  # of the pool that steps environments which wait or compute
 
@@ -54,7 +54,7 @@ class StepwiseEpisode:
         history: History = FULL_HISTORY,
         inline: bool = True,
     ) -> None:
-        self._slots = SlotGroup({0: build}, same_step=False, on_failure="restart")
+        self._slot = Slot(0, build, same_step=False, on_failure="restart")
         self._policy = _Limits(chat, max_prompt_tokens)
         self.history, self.inline, self.version = history, inline, 0
         self.trajectory, self.over = Trajectory(), True
@@ -63,7 +63,7 @@ class StepwiseEpisode:
     @property
     def env(self) -> Any:
         """The environment."""
-        return self._slots.envs[0]
+        return self._slot.env
 
     def reset(self, seed: int | None = None, *, group_id: Any = None, episode: int = 0, **kwargs: Any) -> None:
         """Start an episode.
@@ -76,10 +76,10 @@ class StepwiseEpisode:
         Raises:
             CallerError: the environment refused the seed or the arguments.
         """
-        env = self._slots.metadata(0)
+        env = self._slot.metadata
         self._is_history, self._is_prompt = env.shows_history, env.shows_prompt
         self.trajectory = Trajectory(env.env_id, seed=seed, group_id=group_id, episode=episode)
-        observation, info = self._slots.reset(0, seed, kwargs)
+        observation, info = self._slot.reset(seed, kwargs)
         self.over, self._active = False, ActiveEpisode(self.trajectory, observation, info)
         if "failure" in info:
             self._end(StopReason.FAILED, info["failure"])
@@ -112,7 +112,7 @@ class StepwiseEpisode:
             active.record(reply, self.version, 0.0, {}, {"policy": waited, "env": 0.0})
             return self._end(ENDINGS[reply.finish])
         active.reply, active.batch = reply, Batch(self.version, waited, now)
-        step: Step = self._slots.step(0, reply.text)
+        step: Step = self._slot.step(reply.text)
         seconds = {"policy": waited, "env": time.perf_counter() - now}
         active.record(reply, self.version, step.reward, step.info, seconds)
         if step.terminated or step.truncated:
@@ -130,7 +130,7 @@ class StepwiseEpisode:
 
     def close(self) -> None:
         """Close the environment."""
-        self._slots.close()
+        self._slot.close()
 
     def _prepare(self) -> None:
         active = self._active

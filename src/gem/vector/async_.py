@@ -1,6 +1,6 @@
 """Run each slot in its own execution mode: in the caller's thread, on an event loop, on a thread or in a process.
 
-Environments with coroutines (``astep``, ``areset``) are awaited on one event loop. SlotGroup.step and SlotGroup.reset
+Environments with coroutines (``astep``, ``areset``) are awaited on one event loop. Slot.step and Slot.reset
 are plain functions. AsyncEngine therefore awaits the results of an environment first, and then runs the slot group,
 which receives these results from AwaitedEnv.
 """
@@ -25,10 +25,11 @@ from gem.vector.slots import (
     Factory,
     MalformedResult,
     OnFailure,
+    Slot,
     SlotCall,
-    SlotGroup,
     SlotOutcome,
     as_step,
+    build_slots,
     check_vector_options,
     start_at,
 )
@@ -50,7 +51,7 @@ class AsyncVectorEnv(VectorEnv):
         timeout: seconds for one call of one environment; see ThreadVectorEnv, and ProcessVectorEnv for slots in
             processes. A coroutine that exceeds the limit is cancelled. If a timeout is set, slots with execution mode
             "inline" run on threads instead. None sets no limit.
-        on_failure: see SlotGroup.
+        on_failure: see Slot.
         num_workers: maximum number of threads and maximum number of processes. None uses the defaults of
             ThreadVectorEnv and ProcessVectorEnv.
         runs: execution mode of each slot: "inline" (in the thread that calls step() or recv()), "thread" or "process".
@@ -134,9 +135,9 @@ class AsyncEngine(ThreadEngine):
     """
 
     def __init__(
-        self, groups: Mapping[int, SlotGroup], *, timeout: float | None, num_workers: int | None, loop: _EnvLoop
+        self, slots: Mapping[int, Slot], *, timeout: float | None, num_workers: int | None, loop: _EnvLoop
     ) -> None:
-        super().__init__(groups, timeout=timeout, num_workers=num_workers, stop=loop.close)
+        super().__init__(slots, timeout=timeout, num_workers=num_workers, stop=loop.close)
         self._loop = loop
 
     def envs(self) -> dict[int, Any]:
@@ -150,14 +151,14 @@ class AsyncEngine(ThreadEngine):
             super()._start([task for task in tasks if not _is_awaited(task)])
 
     def _replace(self, task: ThreadTask, why: str) -> None:
-        env = task.group.envs[task.call.slot]
+        env = task.slot.env
         super()._replace(task, why)
         if isinstance(env, AwaitedEnv):
             env.cancel()
 
 
 class AwaitedEnv:
-    """Wraps an environment with coroutines, so that SlotGroup can call step() and reset() as plain functions.
+    """Wraps an environment with coroutines, so that Slot can call step() and reset() as plain functions.
 
     fetch() awaits results of the environment in advance, and step() and reset() return these results in order. When no
     fetched result is left, step() and reset() run the coroutine on the event loop and block until it has finished, so
@@ -188,7 +189,7 @@ class AwaitedEnv:
         slot, method, argument = task.call
         if method == "reset":
             seed, kwargs, *position = argument
-            if position:  # the group, which resets again to get the result, must not go back to the position
+            if position:  # the slot, which resets again to get the result, must not go back to the position
                 start_at(self, position[0])
                 task.call = SlotCall(slot, method, (seed, kwargs))
             return await self._fetch(lambda: self.awaited_env.areset(seed=seed, **kwargs))
@@ -199,7 +200,7 @@ class AwaitedEnv:
         except MalformedResult as e:
             self._answers[0] = None, e
             return False
-        if task.group.remember_last_step(slot, step):
+        if task.slot.remember_last_step(step):
             return await self._fetch(lambda: self.awaited_env.areset(seed=None))
         return True
 
@@ -277,14 +278,13 @@ async def _run_awaited(pool: ThreadPool, task: ThreadTask) -> None:
     """
     if not pool.begin(task):
         return
-    if not (await task.group.envs[task.call.slot].fetch(task) and pool.finish(task, task.run())):
+    if not (await task.slot.env.fetch(task) and pool.finish(task, task.run())):
         pool.put([task])
 
 
 def _is_awaited(task: ThreadTask) -> bool:
-    slot, method, _ = task.call
-    is_awaited = isinstance(task.group.envs[slot], AwaitedEnv)
-    return is_awaited and task.why is None and method in ("step", "reset") and task.group.is_healthy(slot)
+    is_awaited = isinstance(task.slot.env, AwaitedEnv)
+    return is_awaited and task.why is None and task.call.method in ("step", "reset") and task.slot.is_healthy
 
 
 def _build_engine(
@@ -304,10 +304,11 @@ def _build_engine(
         if local:
             loop = _EnvLoop()
             factories = {slot: partial(_build_awaited, build, loop) for slot, build in local.items()}
-            group = SlotGroup(factories, same_step=same_step, on_failure=on_failure)
-            parts = _split_off_waiting(group, {slot for slot in local if modes[slot] == "thread"})
-            engines += [InlineEngine(group)] if group.envs else []
-            engines += [AsyncEngine(parts, timeout=timeout, num_workers=num_workers, loop=loop)] if parts else []
+            slots = build_slots(factories, same_step=same_step, on_failure=on_failure)
+            waiting = {n: slot for n, slot in slots.items() if modes[n] == "thread" or _waits(slot.env)}
+            inline = {n: slot for n, slot in slots.items() if n not in waiting}
+            engines += [InlineEngine(inline)] if inline else []
+            engines += [AsyncEngine(waiting, timeout=timeout, num_workers=num_workers, loop=loop)] if waiting else []
         if remote:
             from gem.vector.process import ProcessEngine  # imported only if a slot runs in a process
 
@@ -328,17 +329,8 @@ def _build_awaited(build: Factory, loop: _EnvLoop) -> Any:
     return AwaitedEnv(env, loop) if has_coroutines(env) else env
 
 
-def _split_off_waiting(group: SlotGroup, slots: set[int]) -> dict[int, SlotGroup]:
-    """Remove these slots, and all slots whose environments wait for I/O, from a group.
-
-    Returns:
-        {slot: new group of this slot alone} for the removed slots.
-    """
-    waiting = {slot for slot, env in group.envs.items() if isinstance(env, AwaitedEnv) or waits(env)}
-    parts = {slot: group.split_off(slot) for slot in slots | waiting}
-    for slot in parts:
-        del group.envs[slot]
-    return parts
+def _waits(env: Any) -> bool:
+    return isinstance(env, AwaitedEnv) or waits(env)
 
 
 def _check_execution_modes(modes: list[str], count: int) -> None:

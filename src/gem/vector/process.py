@@ -33,7 +33,7 @@ class ProcessVectorEnv(VectorEnv):
             return), its worker is killed worker_engine.KILL_DELAY seconds after the limit, and the episodes of all
             slots of that worker fail. The same happens KILL_DELAY seconds after twice the limit if the interrupted
             call goes on, or closing and rebuilding its environment take that long. None sets no limit.
-        on_failure: see SlotGroup. If a worker dies, all of its environments count as failed.
+        on_failure: see Slot. If a worker dies, all of its environments count as failed.
         num_workers: number of processes, at most one per slot. None uses one per CPU available to this process.
 
     The standard output of workers is redirected to standard error, and their standard input is empty. Workers exit when

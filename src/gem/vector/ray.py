@@ -13,7 +13,7 @@ from typing import Any
 from gem._internal.worker_process import WorkerDied
 from gem.errors import BadValue, require
 from gem.vector.base import Autoreset, VectorEnv
-from gem.vector.slots import Factory, OnFailure, SlotOutcome, check_vector_options
+from gem.vector.slots import Factory, OnFailure, SlotOutcome, check_vector_options, close_slots
 from gem.vector.worker import BuildReport, PackedCall, SlotRunner, WorkerSpec, build, unpack_messages
 from gem.vector.worker_engine import SlotWorker, WorkerEngine
 
@@ -34,7 +34,7 @@ class RayVectorEnv(VectorEnv):
             Python code is interrupted, and only its slot fails. If a call cannot be interrupted, its actor is killed
             after twice the limit plus worker_engine.KILL_DELAY seconds, and the episodes of all slots of that actor
             fail. None sets no limit.
-        on_failure: see SlotGroup. If an actor dies, all of its environments count as failed.
+        on_failure: see Slot. If an actor dies, all of its environments count as failed.
         num_workers: number of actors, at most one per slot. None uses one per CPU of the cluster.
         address: address of the cluster. None uses an existing connection, or else finds a running cluster or starts
             a local one.
@@ -225,7 +225,7 @@ class RayActor:
 
     def close(self) -> None:
         if self._runner is not None:
-            self._runner.group.close()
+            close_slots(self._runner.slots.values())
 
 
 def _connect(ray: Any, address: str | None) -> None:

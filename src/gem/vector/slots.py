@@ -1,6 +1,6 @@
 """Run the environments of slots: steps, resets, same-step autoreset, failures and rebuilding.
 
-All backends run their slots with SlotGroup, in the thread of the caller, on other threads or in workers. Autoreset,
+All backends run their slots with Slot, in the thread of the caller, on other threads or in workers. Autoreset,
 failures and random streams therefore behave the same in all backends.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from gem._internal.framing import describe_error
@@ -83,41 +83,46 @@ class SlotMetadata(NamedTuple):
     order: tuple[int, int] | None = None
 
 
-class SlotGroup:
-    """Runs the environments of some slots. Different threads may use different slots at the same time.
+class Slot:
+    """One environment of a vector: its steps, resets, autoreset, failures and rebuilding.
 
     Args:
-        factories: slot → callable that builds its environment.
-        same_step: whether step() resets the environment after the last step of an episode (Autoreset.SAME_STEP), except
-            in slots that share an order of rows.
+        number: of the slot in its vector.
+        build: builds the environment.
+        same_step: whether step() resets the environment after the last step of an episode (Autoreset.SAME_STEP), unless
+            the slot shares an order of rows.
         on_failure: what to do if an environment hangs or raises an exception other than CallerError and InfraError.
             "raise" raises EnvFailed, and the slot must be reset before its next step. "restart" ends the episode as
             failed and rebuilds the environment; MAX_FAILURES failures in a row raise EnvFailed as with "raise".
+
+    Attributes:
+        env: the environment.
+        metadata: its constant properties.
+        lost: why the next step ends its episode as failed; None if it does not.
+        broken: why the slot must be reset before its next step; None if it need not.
     """
 
-    def __init__(self, factories: Mapping[int, Factory], *, same_step: bool, on_failure: OnFailure) -> None:
-        self.same_step, self.on_failure = same_step, on_failure
-        self._factories = dict(factories)
-        self.envs: dict[int, Any] = {}
-        self._pending_failures: dict[int, str] = {}  # slot → reason why the slot's next step ends its episode as failed
-        self._broken: dict[int, str] = {}  # slot → reason why it must be reset before its next step
-        self._failures: dict[int, int] = {}  # slot → consecutive failures
-        self._last_steps: dict[int, Step] = {}  # slot → last step of the old episode, during an autoreset
-        self._new_positions: dict[int, Position] = {}  # slot → position of an episode that no outcome has reported
-        try:
-            for slot, build in self._factories.items():
-                self.envs[slot] = build()
-        except BaseException:
-            self.close()
-            raise
-        self._ordered = {slot for slot in self.envs if self.metadata(slot).order is not None}
+    def __init__(self, number: int, build: Factory, *, same_step: bool, on_failure: OnFailure) -> None:
+        self.number, self.on_failure = number, on_failure
+        self._build = build
+        self.env: Any = build()
+        self.metadata = _metadata(self.env)
+        self.lost: str | None = None
+        self.broken: str | None = None
+        self._autoresets = same_step and self.metadata.order is None
+        self._failures = 0  # in a row
+        self._last_step: Step | None = None  # of the old episode, during an autoreset
+        self._new_position: Position | None = None  # of an episode that no outcome has reported
 
-    def metadata(self, slot: int) -> SlotMetadata:
-        env = self.envs[slot]
-        # An object with reset() and step() need not be an Env, and has none of these members then.
-        flags = {name: bool(getattr(env, name, False)) for name in SlotMetadata._fields[1:-1]}
-        inner = getattr(env, "unwrapped", env)
-        return SlotMetadata(env.env_id, **flags, order=inner.shared_order if isinstance(inner, DatasetTask) else None)
+    @property
+    def name(self) -> str:
+        env_id = self.metadata.env_id
+        return f"slot {self.number} ({env_id})" if env_id else f"slot {self.number}"
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether no earlier failure has to be handled in the next step or reset."""
+        return self.broken is None and self.lost is None
 
     def perform(self, call: SlotCall) -> SlotOutcome:
         """Run a call. An Exception, SystemExit or KeyboardInterrupt is returned in the outcome.
@@ -125,37 +130,38 @@ class SlotGroup:
         Raises:
             CallTimeout: outside of the environment's step() and reset().
         """
-        slot, method, argument = call
+        _, method, argument = call
         value: Any = None
         try:
             if method == "step":
-                value = self.step(slot, argument)
+                value = self.step(argument)
             elif method == "reset":
-                value = self.reset(slot, *argument)
+                value = self.reset(*argument)
             elif method == "sample_random_action":
-                value = str(self.envs[slot].sample_random_action())
+                value = str(self.env.sample_random_action())
             elif method == "get_state":
-                value = {"env": self.envs[slot].get_state(), "pending_failure": self._pending_failures.get(slot)}
+                value = {"env": self.env.get_state(), "pending_failure": self.lost}
             else:
-                self._set_state(slot, argument)
+                self._set_state(argument)
         except (Exception, SystemExit) as e:
             return self.error_outcome(call, e)
         except KeyboardInterrupt:
             return self.abandon(call, "interrupted by KeyboardInterrupt")._replace(interrupted=True)
-        return SlotOutcome(slot, value, None, self._new_positions.pop(slot, None))
+        return self._outcome(value)
 
-    def step(self, slot: int, action: Any) -> Step:
-        """Step one slot.
+    def step(self, action: Any) -> Step:
+        """Step the environment.
 
         Raises:
             CallerError: the environment refused the action.
             EnvFailed: the environment failed (see on_failure), or an earlier failure requires a reset.
         """
-        if slot in self._broken:
-            raise EnvFailed(f"{self.name(slot)} has failed and was not reset since: {self._broken[slot]}")
-        if slot in self._pending_failures:
-            return self._end_failed(slot, self._pending_failures.pop(slot))
-        env = self.envs[slot]
+        if self.broken is not None:
+            raise EnvFailed(f"{self.name} has failed and was not reset since: {self.broken}")
+        if self.lost is not None:
+            why, self.lost = self.lost, None
+            return self._end_failed(why)
+        env = self.env
         try:
             step = as_step(env.step(action))
         except CallerError:
@@ -163,20 +169,17 @@ class SlotGroup:
         except InfraError as e:
             step = failed_step(describe(e))
         except (Exception, SystemExit, CallTimeout) as e:
-            if self.envs[slot] is not env:
-                raise _abandoned(slot) from e
-            failed: Step = self._after_failure(slot, describe(e), position_of(env), cause=e)
+            if self.env is not env:
+                raise self._abandoned() from e
+            failed: Step = self._after_failure(describe(e), position_of(env), cause=e)
             return failed
-        if self.envs[slot] is not env:
-            raise _abandoned(slot)
-        if self._failures:
-            self._failures.pop(slot, None)
-        return self._start_next(slot, step) if (step.terminated or step.truncated) and self._autoresets(slot) else step
+        if self.env is not env:
+            raise self._abandoned()
+        self._failures = 0
+        return self._start_next(step) if (step.terminated or step.truncated) and self._autoresets else step
 
-    def reset(
-        self, slot: int, seed: int | None, kwargs: Mapping[str, Any], position: Position | None = None
-    ) -> tuple[Any, Info]:
-        """Reset one slot and return (observation, info).
+    def reset(self, seed: int | None, kwargs: Mapping[str, Any], position: Position | None = None) -> tuple[Any, Info]:
+        """Reset the environment and return (observation, info).
 
         Args:
             position: of the episode to start. None starts the next episode of the slot, or the first one of the seed.
@@ -188,9 +191,9 @@ class SlotGroup:
             CallerError: the environment refused the seed or the keyword arguments.
             EnvFailed: the environment failed (see on_failure).
         """
-        self._repair(slot)
-        self._pending_failures.pop(slot, None)
-        env = self.envs[slot]
+        self._repair()
+        self.lost = None
+        env = self.env
         if position is not None:
             start_at(env, position)
         try:
@@ -198,68 +201,55 @@ class SlotGroup:
         except CallerError:
             raise
         except InfraError as e:
-            self._pending_failures[slot] = why = describe(e)
-            self._new_positions[slot] = _position_after_reset(env, seed)
+            self.lost = why = describe(e)
+            self._new_position = _position_after_reset(env, seed)
             return "", failed_step(why).info
         except (Exception, SystemExit, CallTimeout) as e:
-            if self.envs[slot] is not env:
-                raise _abandoned(slot) from e
+            if self.env is not env:
+                raise self._abandoned() from e
             position = _position_after_reset(env, seed)
-            begun: tuple[Any, Info] = self._after_failure(slot, describe(e), position, method="reset", cause=e)
+            begun: tuple[Any, Info] = self._after_failure(describe(e), position, method="reset", cause=e)
             return begun
-        if self.envs[slot] is not env:
-            raise _abandoned(slot)
-        self._new_positions[slot] = position_of(env)
+        if self.env is not env:
+            raise self._abandoned()
+        self._new_position = position_of(env)
         return observation, info
 
     def error_outcome(self, call: SlotCall, error: BaseException) -> SlotOutcome:
         """Return the outcome of a call that raised ``error``."""
-        slot, method, _ = call
         if isinstance(error, (CallerError, EnvFailed)):
-            return SlotOutcome(slot, None, error)
-        return SlotOutcome(slot, None, EnvFailed(f"{self.name(slot)}: {method} raised {describe(error)}"))
+            return SlotOutcome(self.number, None, error)
+        return SlotOutcome(self.number, None, EnvFailed(f"{self.name}: {call.method} raised {describe(error)}"))
 
     def abandon(self, call: SlotCall, why: str) -> SlotOutcome:
         """Return the outcome of a call that hung, treating the timeout as an exception of the environment.
 
         The environment may still be running the call, so it is never called or closed again.
         """
-        slot, method, argument = call
-        last_step = self._last_steps.pop(slot, None)
-        seed = argument[0] if method == "reset" else None
-        env = self.envs[slot] = _HungEnv(self.envs[slot])
-        position = _position_after_reset(env, seed)
+        _, method, argument = call
+        last_step, self._last_step = self._last_step, None
+        self.env = _HungEnv(self.env)
+        position = _position_after_reset(self.env, argument[0] if method == "reset" else None)
         try:
-            value = self._after_failure(slot, why, position, method=method if last_step is None else "reset")
+            value = self._after_failure(why, position, method=method if last_step is None else "reset")
         except EnvFailed as e:
-            return SlotOutcome(slot, None, e)
-        if last_step is not None:
-            value = step_into_next(last_step, *value)
-        return SlotOutcome(slot, value, None, self._new_positions.pop(slot, None))
+            return SlotOutcome(self.number, None, e)
+        return self._outcome(value if last_step is None else step_into_next(last_step, *value))
 
-    def detach_hung(self, slot: int) -> SlotGroup:
-        """Return a new group that replaces this group after a call of its only slot hung.
+    def detach_hung(self) -> Slot:
+        """Return a new slot that replaces this one after a call hung.
 
-        The first call on the new group must be abandon(). The hanging call keeps running in this group and does not
-        affect the new group. Close this group when the hanging call returns.
+        The first call on the new slot must be abandon(). The hanging call keeps running in this slot and does not
+        affect the new one. Close this slot when the hanging call returns.
         """
-        successor = self.split_off(slot)
-        successor.envs[slot] = _HungEnv(self.envs[slot])
+        successor = copy.copy(self)
+        successor.env = _HungEnv(self.env)
         # The hanging call must start no episode and rebuild no environment.
-        self.same_step, self.on_failure = False, "raise"
+        self._autoresets, self.on_failure = False, "raise"
         return successor
 
-    def split_off(self, slot: int) -> SlotGroup:
-        """Return a new group that contains only this slot. The slot must no longer be used in the old group."""
-        part = copy.copy(self)
-        part._factories, part.envs = {slot: self._factories[slot]}, {slot: self.envs[slot]}
-        for name in ("_pending_failures", "_broken", "_failures", "_last_steps", "_new_positions"):
-            by_slot = getattr(self, name)
-            setattr(part, name, {slot: by_slot[slot]} if slot in by_slot else {})
-        return part
-
-    def mark_lost(self, slot: int, why: str, position: Position | None) -> None:
-        """Mark the episode of a slot as failed, for example because the worker of the slot died.
+    def mark_lost(self, why: str, position: Position | None) -> None:
+        """Mark the episode as failed, for example because the worker of the slot died.
 
         Args:
             why: the reason of the failure.
@@ -267,101 +257,117 @@ class SlotGroup:
                 leaves the position of the environment unchanged.
         """
         if position is not None:
-            skip_to(self.envs[slot], *position)
-        (self._pending_failures if self.on_failure == "restart" else self._broken)[slot] = why
+            skip_to(self.env, *position)
+        if self.on_failure == "restart":
+            self.lost = why
+        else:
+            self.broken = why
 
-    def is_healthy(self, slot: int) -> bool:
-        """Return whether no earlier failure of the slot has to be handled in its next step or reset."""
-        return slot not in self._broken and slot not in self._pending_failures
-
-    def remember_last_step(self, slot: int, step: Step) -> bool:
+    def remember_last_step(self, step: Step) -> bool:
         """Return whether a step ended the episode, so that a same-step autoreset follows.
 
         If so, the step is stored, so that abandon() can return the step even if the autoreset hangs.
         """
-        over = (step.terminated or step.truncated) and self._autoresets(slot)
+        over = (step.terminated or step.truncated) and self._autoresets
         if over:
-            self._last_steps[slot] = step
+            self._last_step = step
         return over
 
-    def name(self, slot: int) -> str:
-        env_id = getattr(self.envs.get(slot), "env_id", None)
-        return f"slot {slot} ({env_id})" if env_id else f"slot {slot}"
-
     def close(self) -> None:
-        """Close all environments. Exceptions are logged, not raised."""
-        for slot, env in self.envs.items():
-            self._close_env(slot, env)
+        """Close the environment. Exceptions are logged, not raised."""
+        try:
+            self.env.close()
+        except (Exception, SystemExit):
+            _log.warning("slot %d failed to close", self.number, exc_info=True)
 
-    def _end_failed(self, slot: int, why: str) -> Step:
+    def _outcome(self, value: Any) -> SlotOutcome:
+        position, self._new_position = self._new_position, None
+        return SlotOutcome(self.number, value, None, position)
+
+    def _abandoned(self) -> EnvFailed:
+        return EnvFailed(f"slot {self.number}: this call was abandoned")
+
+    def _end_failed(self, why: str) -> Step:
         """Return the last step of a failed episode. With same-step autoreset, the next episode is started."""
         step = failed_step(why)
-        return self._start_next(slot, step) if self._autoresets(slot) else step
+        return self._start_next(step) if self._autoresets else step
 
-    def _autoresets(self, slot: int) -> bool:
-        return self.same_step and slot not in self._ordered
-
-    def _start_next(self, slot: int, step: Step) -> Step:
-        """Reset the slot and return the last step with the new episode's first observation (same-step autoreset)."""
-        self._last_steps[slot] = step
+    def _start_next(self, step: Step) -> Step:
+        """Reset and return the last step with the new episode's first observation (same-step autoreset)."""
+        self._last_step = step
         try:
-            observation, info = self.reset(slot, None, {})
-        except Exception:
-            del self._last_steps[slot]
+            observation, info = self.reset(None, {})
+        except Exception:  # after a CallTimeout, abandon() needs the step
+            self._last_step = None
             raise
-        del self._last_steps[slot]
+        self._last_step = None
         return step_into_next(step, observation, info)
 
     def _after_failure(
-        self, slot: int, why: str, position: Position, *, method: str = "step", cause: BaseException | None = None
+        self, why: str, position: Position, *, method: str = "step", cause: BaseException | None = None
     ) -> Any:
         """Handle a failed call according to on_failure.
 
         With "raise", raise EnvFailed. With "restart", rebuild the environment and return the value of the failed call:
         a failed Step for "step", an observation and an info with ``failure`` for "reset".
         """
-        self._failures[slot] = self._failures.get(slot, 0) + 1
-        if self.on_failure == "raise" or self._failures[slot] >= MAX_FAILURES or method not in ("step", "reset"):
-            self._broken[slot] = why
-            times = f" {self._failures[slot]} times in a row" if self._failures[slot] > 1 else ""
-            raise EnvFailed(f"{self.name(slot)} failed{times}: {why}") from cause
-        self._rebuild(slot, why, position)
+        self._failures += 1
+        if self.on_failure == "raise" or self._failures >= MAX_FAILURES or method not in ("step", "reset"):
+            self.broken = why
+            times = f" {self._failures} times in a row" if self._failures > 1 else ""
+            raise EnvFailed(f"{self.name} failed{times}: {why}") from cause
+        self._rebuild(why, position)
         if method == "reset":
-            self._pending_failures[slot] = why
-            self._new_positions[slot] = position
+            self.lost, self._new_position = why, position
             return "", failed_step(why).info
-        return self._end_failed(slot, why)
+        return self._end_failed(why)
 
-    def _repair(self, slot: int) -> None:
-        if slot in self._broken:
-            self._rebuild(slot, self._broken[slot], position_of(self.envs[slot]))
-            del self._broken[slot]
+    def _repair(self) -> None:
+        if self.broken is not None:
+            self._rebuild(self.broken, position_of(self.env))
+            self.broken = None
 
-    def _rebuild(self, slot: int, why: str, position: Position) -> None:
-        self._close_env(slot, self.envs[slot])
+    def _rebuild(self, why: str, position: Position) -> None:
+        self.close()
         try:
-            env = self._factories[slot]()
+            env = self._build()
         except (Exception, SystemExit, CallTimeout) as e:
-            self._broken[slot] = why
-            raise EnvFailed(f"{self.name(slot)} failed ({why}) and cannot be rebuilt: {describe(e)}") from e
+            self.broken = why
+            raise EnvFailed(f"{self.name} failed ({why}) and cannot be rebuilt: {describe(e)}") from e
         skip_to(env, *position)
-        self.envs[slot] = env
+        self.env = env
 
-    def _set_state(self, slot: int, state: Any) -> None:
+    def _set_state(self, state: Any) -> None:
         if not isinstance(state, Mapping) or not {"env", "pending_failure"} <= state.keys():
             raise BadValue("not a slot state: env or pending_failure is missing")
-        self._repair(slot)
-        self.envs[slot].set_state(state["env"])
-        self._pending_failures.pop(slot, None)
-        if state["pending_failure"] is not None:
-            self._pending_failures[slot] = state["pending_failure"]
-        self._new_positions[slot] = position_of(self.envs[slot])
+        self._repair()
+        self.env.set_state(state["env"])
+        self.lost = state["pending_failure"]
+        self._new_position = position_of(self.env)
 
-    def _close_env(self, slot: int, env: Any) -> None:
-        try:
-            env.close()
-        except (Exception, SystemExit):
-            _log.warning("slot %d failed to close", slot, exc_info=True)
+
+def build_slots(factories: Mapping[int, Factory], *, same_step: bool, on_failure: OnFailure) -> dict[int, Slot]:
+    """Build slots, by number. If one raises, those that were built are closed."""
+    slots: dict[int, Slot] = {}
+    try:
+        for number, build in factories.items():
+            slots[number] = Slot(number, build, same_step=same_step, on_failure=on_failure)
+    except BaseException:
+        close_slots(slots.values())
+        raise
+    return slots
+
+
+def close_slots(slots: Iterable[Slot]) -> None:
+    for slot in slots:
+        slot.close()
+
+
+def _metadata(env: Any) -> SlotMetadata:
+    # An object with reset() and step() need not be an Env, and has none of these members then.
+    flags = {name: bool(getattr(env, name, False)) for name in SlotMetadata._fields[1:-1]}
+    inner = getattr(env, "unwrapped", env)
+    return SlotMetadata(env.env_id, **flags, order=inner.shared_order if isinstance(inner, DatasetTask) else None)
 
 
 class _HungEnv:
@@ -386,10 +392,6 @@ def check_vector_options(env_fns: Sequence[Factory], on_failure: OnFailure, time
         raise BadValue(f"on_failure must be 'raise' or 'restart', got {on_failure!r}")
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
         raise BadValue(f"timeout must be seconds above 0, or None, got {timeout!r}")
-
-
-def _abandoned(slot: int) -> EnvFailed:
-    return EnvFailed(f"slot {slot}: this call was abandoned")
 
 
 def describe(error: BaseException) -> str:

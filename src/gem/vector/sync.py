@@ -10,7 +10,16 @@ from gem.core import Step
 from gem.errors import BadValue
 from gem.vector.base import Autoreset, VectorEnv
 from gem.vector.engine import Engine
-from gem.vector.slots import Factory, OnFailure, SlotCall, SlotGroup, SlotOutcome, check_vector_options
+from gem.vector.slots import (
+    Factory,
+    OnFailure,
+    Slot,
+    SlotCall,
+    SlotOutcome,
+    build_slots,
+    check_vector_options,
+    close_slots,
+)
 
 
 class SyncVectorEnv(VectorEnv):
@@ -22,7 +31,7 @@ class SyncVectorEnv(VectorEnv):
         env_fns: one callable per slot that builds its environment.
         autoreset: see Autoreset.
         timeout: must be None, because a call in the caller's thread cannot be stopped.
-        on_failure: see SlotGroup.
+        on_failure: see Slot.
 
     recv() runs all pending calls and returns their results, for any value of min_envs.
     """
@@ -43,8 +52,8 @@ class SyncVectorEnv(VectorEnv):
         mode = Autoreset.of(autoreset)
         check_vector_options(env_fns, on_failure)
         same_step = mode is Autoreset.SAME_STEP
-        group = SlotGroup(dict(enumerate(env_fns)), same_step=same_step, on_failure=on_failure)
-        super().__init__(InlineEngine(group), mode)
+        slots = build_slots(dict(enumerate(env_fns)), same_step=same_step, on_failure=on_failure)
+        super().__init__(InlineEngine(slots), mode)
 
 
 class InlineEngine(Engine):
@@ -52,9 +61,9 @@ class InlineEngine(Engine):
 
     is_inline = True
 
-    def __init__(self, group: SlotGroup) -> None:
-        self.group = group
-        self.metadata = {slot: group.metadata(slot) for slot in group.envs}
+    def __init__(self, slots: dict[int, Slot]) -> None:
+        self._slots = slots
+        self.metadata = {number: slot.metadata for number, slot in slots.items()}
         self._calls: deque[SlotCall] = deque()
         self._outcomes: list[SlotOutcome] = []
 
@@ -65,7 +74,7 @@ class InlineEngine(Engine):
         while self._calls:
             call = self._calls.popleft()
             try:
-                self._outcomes.append(self.group.perform(call))
+                self._outcomes.append(self._slots[call.slot].perform(call))
             except BaseException as e:
                 self._interrupt(call, e)
                 raise
@@ -78,31 +87,30 @@ class InlineEngine(Engine):
         if self._calls or self._outcomes:
             self._calls += [SlotCall(slot, "step", action) for slot, action in enumerate(actions)]
             return None
-        step_slot = self.group.step
         steps: list[Step] = []
         try:
-            for slot, action in enumerate(actions):
-                steps.append(step_slot(slot, action))
+            for slot, action in zip(self._slots.values(), actions, strict=True):
+                steps.append(slot.step(action))
         except BaseException as e:
-            slot = len(steps)
-            failed = SlotCall(slot, "step", actions[slot])
-            self._outcomes += [SlotOutcome(slot, step) for slot, step in enumerate(steps)]
-            self._calls += [SlotCall(later, "step", actions[later]) for later in range(slot + 1, len(actions))]
+            number = len(steps)
+            failed = SlotCall(number, "step", actions[number])
+            self._outcomes += [SlotOutcome(earlier, step) for earlier, step in enumerate(steps)]
+            self._calls += [SlotCall(later, "step", actions[later]) for later in range(number + 1, len(actions))]
             if not isinstance(e, (Exception, SystemExit)):
                 self._interrupt(failed, e)
                 raise
-            self._outcomes.append(self.group.error_outcome(failed, e))
+            self._outcomes.append(self._slots[number].error_outcome(failed, e))
             return None
         return steps
 
     def envs(self) -> dict[int, Any]:
-        return dict(self.group.envs)
+        return {number: slot.env for number, slot in self._slots.items()}
 
     def wait(self, timeout: float | None) -> None:
         return
 
     def close(self) -> None:
-        self.group.close()
+        close_slots(self._slots.values())
 
     def _interrupt(self, call: SlotCall, error: BaseException) -> None:
-        self._outcomes.append(self.group.abandon(call, f"interrupted by {type(error).__name__}"))
+        self._outcomes.append(self._slots[call.slot].abandon(call, f"interrupted by {type(error).__name__}"))

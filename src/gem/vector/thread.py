@@ -19,7 +19,16 @@ from typing import Any
 from gem.errors import EnvFailed, InfraError
 from gem.vector.base import Autoreset, VectorEnv
 from gem.vector.engine import Engine, OutcomeQueue, wait_readable
-from gem.vector.slots import Factory, OnFailure, SlotCall, SlotGroup, SlotOutcome, check_vector_options, describe
+from gem.vector.slots import (
+    Factory,
+    OnFailure,
+    Slot,
+    SlotCall,
+    SlotOutcome,
+    build_slots,
+    check_vector_options,
+    describe,
+)
 
 MAX_ABANDONED = 32  # number of stuck threads above which the vector environment raises InfraError
 MAX_THREADS = 1024  # maximum number of threads if num_workers is None
@@ -37,7 +46,7 @@ class ThreadVectorEnv(VectorEnv):
             Rebuilding and resetting a failed environment has the same limit. A call that exceeds the limit is abandoned
             with its environment, which is closed when the call returns. While more than MAX_ABANDONED abandoned calls
             have not returned, step(), reset() and recv() raise InfraError. None sets no limit.
-        on_failure: see SlotGroup.
+        on_failure: see Slot.
         num_workers: maximum number of threads. Threads are started on demand. If all threads are busy, calls wait. None
             uses one thread per slot, up to MAX_THREADS.
     """
@@ -54,36 +63,35 @@ class ThreadVectorEnv(VectorEnv):
         mode = Autoreset.of(autoreset)
         check_vector_options(env_fns, on_failure, timeout)
         same_step = mode is Autoreset.SAME_STEP
-        all_slots = SlotGroup(dict(enumerate(env_fns)), same_step=same_step, on_failure=on_failure)
-        groups = {slot: all_slots.split_off(slot) for slot in all_slots.envs}
-        super().__init__(ThreadEngine(groups, timeout=timeout, num_workers=num_workers), mode)
+        slots = build_slots(dict(enumerate(env_fns)), same_step=same_step, on_failure=on_failure)
+        super().__init__(ThreadEngine(slots, timeout=timeout, num_workers=num_workers), mode)
 
 
 class ThreadEngine(Engine):
     """Run each call as a task of a thread pool. See ThreadVectorEnv.
 
     Args:
-        groups: {slot: SlotGroup of this slot alone}.
+        slots: the slots, by number.
         timeout, num_workers: see ThreadVectorEnv.
         stop: called by close() to end the tasks that do not run on a thread of the pool.
     """
 
     def __init__(
         self,
-        groups: Mapping[int, SlotGroup],
+        slots: Mapping[int, Slot],
         *,
         timeout: float | None,
         num_workers: int | None,
         stop: Callable[[], None] = lambda: None,
     ) -> None:
-        self.metadata = {slot: group.metadata(slot) for slot, group in groups.items()}
-        self._groups = dict(groups)
+        self.metadata = {number: slot.metadata for number, slot in slots.items()}
+        self._slots = dict(slots)
         self._timeout = timeout
-        self._pool = ThreadPool(num_workers or min(len(groups), MAX_THREADS))
-        self._finalizer = weakref.finalize(self, _close, self._pool, self._groups, stop, os.getpid())
+        self._pool = ThreadPool(num_workers or min(len(slots), MAX_THREADS))
+        self._finalizer = weakref.finalize(self, _close, self._pool, self._slots, stop, os.getpid())
 
     def submit(self, calls: Sequence[SlotCall]) -> None:
-        self._start([ThreadTask(call, self._groups[call.slot]) for call in calls])
+        self._start([ThreadTask(call, self._slots[call.slot]) for call in calls])
 
     def collect(self) -> list[SlotOutcome]:
         if self._timeout is not None:
@@ -98,7 +106,7 @@ class ThreadEngine(Engine):
         return self._pool.outcomes.take()
 
     def envs(self) -> dict[int, Any]:
-        return {slot: group.envs[slot] for slot, group in self._groups.items()}
+        return {number: slot.env for number, slot in self._slots.items()}
 
     def wait(self, timeout: float | None) -> None:
         wait_readable(self.filenos(), self.poll_timeout() if timeout is None else min(timeout, self.poll_timeout()))
@@ -120,41 +128,41 @@ class ThreadEngine(Engine):
         self._pool.put(tasks)
 
     def _replace(self, task: ThreadTask, why: str) -> None:
-        """Create a new group for the slot of an abandoned task, and queue a task that fails the call."""
-        slot = task.call.slot
-        self._groups[slot] = task.group.detach_hung(slot)
-        self._pool.put([ThreadTask(task.call, self._groups[slot], why)])
+        """Replace the slot of an abandoned task, and queue a task that fails the call."""
+        number = task.call.slot
+        self._slots[number] = task.slot.detach_hung()
+        self._pool.put([ThreadTask(task.call, self._slots[number], why)])
 
 
-def _close(pool: ThreadPool, groups: Mapping[int, SlotGroup], stop: Callable[[], None], owner: int) -> None:
+def _close(pool: ThreadPool, slots: Mapping[int, Slot], stop: Callable[[], None], owner: int) -> None:
     if os.getpid() == owner:  # a fork of the process has no threads to stop
-        pool.close(groups.values(), stop)
+        pool.close(slots.values(), stop)
 
 
 class ThreadTask:
     """One call on a slot, to be run on a thread or on an event loop.
 
     Args:
-        call: the call to run. The method "close" closes the group.
-        group: SlotGroup of this slot alone.
+        call: the call to run. The method "close" closes the slot.
+        slot: the slot.
         why: None to run the call. Otherwise, the call was abandoned before and is failed for this reason.
     """
 
-    def __init__(self, call: SlotCall, group: SlotGroup, why: str | None = None) -> None:
-        self.call, self.group, self.why = call, group, why
+    def __init__(self, call: SlotCall, slot: Slot, why: str | None = None) -> None:
+        self.call, self.slot, self.why = call, slot, why
         self.started = 0.0  # time.monotonic() when the task started
         self.thread: threading.Thread | None = None  # the thread that runs the task; None if no thread does
-        self.abandoned = False  # if so, the outcome is ignored, and the thread that runs the task closes the group
+        self.abandoned = False  # if so, the outcome is ignored, and the thread that runs the task closes the slot
 
     def run(self) -> SlotOutcome:
-        slot = self.call.slot
+        slot = self.slot
         try:
             if self.call.method == "close":
-                self.group.close()
-                return SlotOutcome(slot, None)
-            return self.group.perform(self.call) if self.why is None else self.group.abandon(self.call, self.why)
+                slot.close()
+                return SlotOutcome(slot.number, None)
+            return slot.perform(self.call) if self.why is None else slot.abandon(self.call, self.why)
         except BaseException as e:  # such as a KeyboardInterrupt raised by the environment; the thread continues
-            return SlotOutcome(slot, None, EnvFailed(f"{self.group.name(slot)}: {describe(e)}"))
+            return SlotOutcome(slot.number, None, EnvFailed(f"{slot.name}: {describe(e)}"))
 
 
 class ThreadPool:
@@ -240,8 +248,8 @@ class ThreadPool:
         with self._lock:
             return next((task.started for task in self._running), None)
 
-    def close(self, groups: Iterable[SlotGroup], stop: Callable[[], None] = lambda: None) -> None:
-        """Close the groups and end the threads. A group with a running task is closed when the task returns.
+    def close(self, slots: Iterable[Slot], stop: Callable[[], None] = lambda: None) -> None:
+        """Close the slots and end the threads. A slot with a running task is closed when the task returns.
 
         Threads that still run after CLOSE_TIMEOUT seconds are abandoned.
 
@@ -255,9 +263,9 @@ class ThreadPool:
             self._abandon(running)
             for task in self._waiting:
                 task.call, task.why = SlotCall(task.call.slot, "close"), None
-            closed_by_task = {task.group for task in [*running, *self._waiting]}
+            closed_by_task = {task.slot for task in [*running, *self._waiting]}
         stop()
-        self._close_groups([group for group in groups if group not in closed_by_task])
+        self._close_slots([slot for slot in slots if slot not in closed_by_task])
         with self._lock:
             threads = [*self._threads, *(task.thread for task in running if task.thread is not None)]
         self._queue.put(None)
@@ -268,8 +276,8 @@ class ThreadPool:
             _log.warning("abandoned %d threads whose environments are still busy", left)
         self.outcomes.close()
 
-    def _close_groups(self, groups: list[SlotGroup]) -> None:
-        tasks = [ThreadTask(SlotCall(slot, "close"), group) for group in groups for slot in group.envs]
+    def _close_slots(self, slots: list[Slot]) -> None:
+        tasks = [ThreadTask(SlotCall(slot.number, "close"), slot) for slot in slots]
         try:
             self.put(tasks)
         except InfraError:  # no thread can be started while the interpreter is shutting down
@@ -313,7 +321,7 @@ class ThreadPool:
                 self._start_threads()
             elif self.finish(task, task.run()):
                 continue
-            task.group.close()
+            task.slot.close()
             with self._lock:
                 del self._abandoned[me]
             return

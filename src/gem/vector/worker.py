@@ -28,9 +28,10 @@ from gem.vector.slots import (
     OnFailure,
     Position,
     SlotCall,
-    SlotGroup,
     SlotMetadata,
     SlotOutcome,
+    build_slots,
+    close_slots,
 )
 
 FLUSH_BYTES = 1 << 15  # maximum number of bytes sent without waiting; fits in the socket's buffer
@@ -49,7 +50,7 @@ class WorkerSpec:
     Args:
         factories: pickled dict {slot: callable that builds its environment}.
         slots: slots whose environments the worker builds.
-        same_step, on_failure: see SlotGroup.
+        same_step, on_failure: see Slot.
         timeout: seconds for one call, measured from the start of the call. None sets no limit.
         lost: {slot: (reason, last known position)} for slots whose episode was lost when the previous worker died. The
             position is None if it is not known.
@@ -158,44 +159,45 @@ class SlotRunner:
                 f"a worker cannot load the environments of slots {list(spec.slots)}: {describe_error(e)}; "
                 "define them in a module that it can import"
             ) from e
-        self.group = SlotGroup(
-            {slot: factories[slot] for slot in spec.slots}, same_step=spec.same_step, on_failure=spec.on_failure
-        )
-        for slot, (why, position) in spec.lost.items():
-            self.group.mark_lost(slot, why, position)
+        own = {number: factories[number] for number in spec.slots}
+        self.slots = build_slots(own, same_step=spec.same_step, on_failure=spec.on_failure)
+        for number, (why, position) in spec.lost.items():
+            self.slots[number].mark_lost(why, position)
 
     def metadata(self) -> dict[int, SlotMetadata]:
-        return {slot: self.group.metadata(slot) for slot in self.group.envs}
+        return {number: slot.metadata for number, slot in self.slots.items()}
 
     def run(self, packed: PackedCall) -> bytes:
         """Run a packed call and return the packed outcome. Pickling errors are returned as the error of the outcome."""
-        slot, method, _ = packed
+        number, method, _ = packed
         try:
             call = unpack_call(packed)
         except Exception as e:
-            why = f"slot {slot}: the argument of {method} cannot be unpickled: {describe_error(e)}"
-            return pack_outcome(SlotOutcome(slot, None, BadAction(why)))
+            why = f"slot {number}: the argument of {method} cannot be unpickled: {describe_error(e)}"
+            return pack_outcome(SlotOutcome(number, None, BadAction(why)))
         outcome = self.perform(call)
         try:
             return pack_outcome(outcome)
         except Exception as e:
             why = f"the result of {method} cannot be pickled: {describe_error(e)}"
-            self.group.mark_lost(slot, why, None)
-            return pack_outcome(SlotOutcome(slot, None, EnvFailed(f"{self.group.name(slot)}: {why}")))
+            slot = self.slots[number]
+            slot.mark_lost(why, None)
+            return pack_outcome(SlotOutcome(number, None, EnvFailed(f"{slot.name}: {why}")))
 
     def perform(self, call: SlotCall) -> SlotOutcome:
-        """Run SlotGroup.perform with the time limit. After a timeout, run SlotGroup.abandon with the same limit."""
+        """Run Slot.perform with the time limit. After a timeout, run Slot.abandon with the same limit."""
+        slot = self.slots[call.slot]
         self._timer.begin()
         try:
-            return self._timer.limit(self.group.perform, call)
+            return self._timer.limit(slot.perform, call)
         except CallTimeout as e:  # raised outside of step() and reset(), for example in get_state() or while rebuilding
             why = str(e)
         try:
-            return self._timer.limit(self.group.abandon, call, why)
+            return self._timer.limit(slot.abandon, call, why)
         except CallTimeout:
-            self.group.mark_lost(call.slot, why, None)
-            name = self.group.name(call.slot)
-            return SlotOutcome(call.slot, None, EnvFailed(f"{name} failed and hung again while it was rebuilt: {why}"))
+            slot.mark_lost(why, None)
+            why = f"{slot.name} failed and hung again while it was rebuilt: {why}"
+            return SlotOutcome(call.slot, None, EnvFailed(why))
 
 
 def build(spec: WorkerSpec, report_alive: Callable[[], None] = lambda: None) -> tuple[SlotRunner | None, BuildReport]:
@@ -332,7 +334,7 @@ def main(channel: Channel) -> None:
         try:
             _run_batches(channel, runner, sender, closing)
         finally:
-            runner.group.close()
+            close_slots(runner.slots.values())
 
 
 def _run_batches(channel: Channel, runner: SlotRunner, sender: OutcomeSender, closing: threading.Event) -> None:

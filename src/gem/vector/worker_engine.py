@@ -152,7 +152,7 @@ class WorkerEngine(Engine):
 
     Args:
         factories: slot → callable that builds its environment.
-        same_step, on_failure: see SlotGroup.
+        same_step, on_failure: see Slot.
         timeout: seconds for one call of one environment, measured from the start of the call. None sets no limit.
         num_workers: number of workers. If it exceeds the number of slots, there is one worker per slot.
 
