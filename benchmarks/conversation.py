@@ -27,7 +27,7 @@ from gem.conversation import ChatFormat
 from gem.core import Env, Step
 from gem.policies import Reply, Request
 from gem.rollout import play_seeds
-from gem.vector import SyncVectorEnv
+from gem.vector import VectorEnv
 from table import Line, ratios, report
 
 ASSISTANT, END = "\x02", "\x03"
@@ -110,10 +110,10 @@ POLICIES: dict[str, Callable[[], Any]] = {
 def play(turns: int, case: str) -> tuple[float, float]:
     """Return the CPU seconds of one episode, with packing and writing it, and the growth of resident memory in MB."""
     policy = POLICIES[case]()
-    play_seeds(SyncVectorEnv([lambda: TalkEnv(3)], "disabled"), policy, [0])
+    play_seeds(VectorEnv.of([lambda: TalkEnv(3)], "disabled"), policy, [0])
     gc.collect()
     before, started = resident(), time.process_time()
-    (episode,) = play_seeds(SyncVectorEnv([lambda: TalkEnv(turns)], "disabled"), policy, [0])
+    (episode,) = play_seeds(VectorEnv.of([lambda: TalkEnv(turns)], "disabled"), policy, [0])
     grown = resident() - before
     if policy.chat is not None:
         episode.sequences()

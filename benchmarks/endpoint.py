@@ -31,7 +31,7 @@ from gem.policies import Endpoint, EndpointPolicy
 from gem.rollout import play_seeds
 from gem.testing.fakes.endpoint import FakeEndpoint, FaultyModel
 from gem.trajectory import Trajectory
-from gem.vector import SyncVectorEnv
+from gem.vector import VectorEnv
 from table import Line, report
 
 SLOTS, TIMEOUT, LATENCY, FAULTS = 32, 2.0, 0.05, 0.02
@@ -92,7 +92,7 @@ def endpoint() -> Iterator[Endpoint]:
 def roll_out(client: Endpoint, episodes: int) -> tuple[float, list[Trajectory]]:
     """Return turns per second of rollouts, and the episodes."""
     policy = EndpointPolicy(client, tokenizer=CharTokenizer(), max_tokens=16)
-    with SyncVectorEnv([TalkEnv] * SLOTS, "disabled") as vec_env:
+    with VectorEnv.of([TalkEnv] * SLOTS, "disabled") as vec_env:
         started = time.perf_counter()
         played = play_seeds(vec_env, policy, range(episodes))
         seconds = time.perf_counter() - started

@@ -26,7 +26,7 @@ from gem.integrations.shared.tasks import EnvTask, EpisodePool, make_tasks, play
 from gem.policies import Reply, Request
 from gem.rollout import play_seeds
 from gem.trajectory import Trajectory
-from gem.vector import SyncVectorEnv
+from gem.vector import VectorEnv
 from table import Line, ratios, report
 
 IN_FLIGHT, SECONDS, EPISODES = 64, 0.02, 1024
@@ -85,7 +85,7 @@ class SlowEngine:
 
 
 def by_rollout(engine: SlowEngine, tasks: list[EnvTask]) -> list[Trajectory]:
-    with SyncVectorEnv([tasks[0].build] * IN_FLIGHT, "disabled") as vec_env:
+    with VectorEnv.of([tasks[0].build] * IN_FLIGHT, "disabled") as vec_env:
         return play_seeds(vec_env, engine, [task.seed for task in tasks])
 
 

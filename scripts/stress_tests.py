@@ -7,7 +7,6 @@ order of modules and of the tests in them, and with a PYTHONHASHSEED of its own.
 that an interrupted command continues if it is repeated. Results of another commit are replaced.
 
 Needs Linux and pytest-random-order (extra [dev]); `forks` needs root and a writable cgroup.
-As a pytest plugin (-p stress_tests), this module changes the initial weights of all models by up to 1e-5.
 """
 
 from __future__ import annotations
@@ -34,33 +33,42 @@ CHANGE = 1e-5  # of initial weights
 EIGHT = "import os\nfor _ in range(3): os.fork()\nwhile True: pass"
 # Forks until the limit of the group, for as long as it is not killed.
 FORKS = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
-# sitecustomize.py of interpreters whose wall clock jumps by an hour, back and forth, every 5 seconds.
-CLOCK = """
-import time
+# sitecustomize.py of interpreters in which models start with other weights, and the wall clock jumps by an hour, back
+# and forth, every 5 seconds. The processes of Ray keep their clock, because their own time limits are by the wall clock.
+SITECUSTOMIZE = """
+import importlib.util, sys, time
 
 def stepped(read, hour, monotonic=time.monotonic):
     return lambda: read() + hour * (int(monotonic() / 5) * 7 % 3 - 1)
 
-time.time, time.time_ns = stepped(time.time, 3600.0), stepped(time.time_ns, 3600 * 10**9)
+if not any("/ray/" in word for word in sys.orig_argv):
+    time.time, time.time_ns = stepped(time.time, 3600.0), stepped(time.time_ns, 3600 * 10**9)
+
+class Weights:
+    def find_spec(self, name, path=None, target=None):
+        if name != "transformers.modeling_utils":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        load = spec.loader.exec_module
+        spec.loader.exec_module = lambda module: (load(module), change(module.PreTrainedModel))
+        return spec
+
+def change(models):
+    import torch
+    original = models.post_init
+
+    def post_init(self):
+        original(self)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                noise = torch.rand(parameter.shape, generator=torch.Generator().manual_seed(1))
+                parameter.add_((CHANGE * (2 * noise - 1)).to(parameter))
+
+    models.post_init = post_init
+
+sys.meta_path.insert(0, Weights())
 """
-
-
-def pytest_configure(config: object) -> None:
-    """Change the initial weights of models, by amounts that depend on the shape of a tensor alone."""
-    with contextlib.suppress(ImportError):
-        import torch
-        from transformers import PreTrainedModel
-
-        original = PreTrainedModel.post_init
-
-        def post_init(self: PreTrainedModel) -> None:
-            original(self)
-            with torch.no_grad():
-                for parameter in self.parameters():
-                    noise = torch.rand(parameter.shape, generator=torch.Generator().manual_seed(1))
-                    parameter.add_((CHANGE * (2 * noise - 1)).to(parameter))
-
-        PreTrainedModel.post_init = post_init
 
 
 @contextlib.contextmanager
@@ -154,12 +162,12 @@ def one_core() -> Iterator[dict[str, str]]:
 def weights() -> Iterator[dict[str, str]]:
     """Other initial weights, and a wall clock that jumps by an hour every few seconds; the monotonic clock does not.
 
-    The clock is that of all interpreters but those of sandboxes, in which a preloaded library would be killed.
+    Both hold in all interpreters but those of sandboxes.
     """
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
-        Path(folder, "sitecustomize.py").write_text(CLOCK)
-        yield {"PYTHONPATH": f"{folder}:{Path(__file__).parent}", "PYTEST_ADDOPTS": "-p stress_tests"}
+        Path(folder, "sitecustomize.py").write_text(SITECUSTOMIZE.replace("CHANGE", str(CHANGE)))
+        yield {"PYTHONPATH": folder}
 
 
 CONDITIONS = {c.__name__.replace("_", "-"): c for c in (order, training, busy, forks, one_core, weights)}

@@ -18,7 +18,7 @@ from gem.rollout import collect
 from gem.tools.python.tool import PythonCodeTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 from gem.trajectory import write_jsonl
-from gem.vector import SyncVectorEnv
+from gem.vector import VectorEnv
 from gem.viewer.page import build_file
 from gem.viewer.recordings import Recordings
 from gem.viewer.tokens import Vocabulary
@@ -39,7 +39,7 @@ REPLIES = [
 def play_with_tools(path: Path) -> None:
     game = make("game:GuessTheNumber-v0-easy", seed=2)
     env = ToolEnvWrapper(game, [PythonCodeTool()])
-    write_jsonl(path, collect(SyncVectorEnv([lambda: env]), ScriptedPolicy(REPLIES), episodes=1))
+    write_jsonl(path, collect(VectorEnv.of([lambda: env]), ScriptedPolicy(REPLIES), episodes=1))
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from gem.envs.web.webshop.env import MiniWebshopEnv
 from gem.policies import RandomPolicy, Reply, Request
 from gem.rollout import collect
 from gem.trajectory import write_jsonl
-from gem.vector import SyncVectorEnv
+from gem.vector import VectorEnv
 from gem.viewer.page import build_file
 from gem.viewer.recordings import Recordings
 from gem.viewer.tokens import Vocabulary
@@ -57,7 +57,7 @@ class Shortest(RandomPolicy):
 
 def wiki(path: Path) -> str:
     env = WikiGameEnv(level=2, variant="freenav")
-    write_jsonl(path, collect(SyncVectorEnv([lambda: env]), Shortest(env), episodes=1))
+    write_jsonl(path, collect(VectorEnv.of([lambda: env]), Shortest(env), episodes=1))
     recordings = Recordings([path])
     return build_file(recordings, Vocabulary.load(None, recordings.tokenizer()))
 

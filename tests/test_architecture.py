@@ -87,8 +87,9 @@ SUB_ROWS = {
     "vector": [
         ("slots", "stats"),
         ("engine", "orders", "worker"),
-        ("base", "worker_engine"),
+        ("worker_engine",),
         ("sync", "thread", "async_", "process", "ray"),
+        ("base",),
         ("make",),
         ("__init__",),
     ],
@@ -401,7 +402,7 @@ def stated(module: str, tree: ast.AST, *, package: bool) -> Iterator[tuple[str, 
 
 
 def named(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Modules named by strings and their lines: "gem.vector.process:ProcessVectorEnv", require("torch")."""
+    """Modules named by strings and their lines: "gem.vector.process:ProcessEngine", require("torch")."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             module, attribute, _ = node.value.partition(":")
@@ -583,7 +584,7 @@ def f():
     require('torch.nn', extra='train')
     resolve('gem.rl.estimate.losses:policy_loss')
     importlib.import_module('datasets')
-BACKENDS = {'process': 'gem.vector.process:ProcessVectorEnv'}
+BACKENDS = {'process': 'gem.vector.process:ProcessEngine'}
 """
 
 

@@ -16,7 +16,7 @@ from gem.envs.qa_env import QaEnv
 from gem.errors import BadValue, CompatibilityWarning, EpisodeOver, UnknownArgument, UnknownEnv
 from gem.tools.function_tool import FunctionTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
-from gem.vector.process import ProcessVectorEnv
+from gem.vector import VectorEnv
 
 MATH = [{"problem": f"What is {i}+1?", "answer": str(i + 1)} for i in range(5)]
 QA = [{"question": f"Which number follows {i}?", "answer": [str(i + 1)]} for i in range(5)]
@@ -211,7 +211,7 @@ def test_an_environment_variable_ends_episodes_on_truncation(monkeypatch):
 
 def test_workers_inherit_the_environment_variable(monkeypatch):
     monkeypatch.setenv("GEM_END_ON_TRUNCATION", "1")
-    vector = ProcessVectorEnv([partial(gem.make, GAME, max_turns=1)] * 2)
+    vector = VectorEnv.of([partial(gem.make, GAME, max_turns=1)] * 2, backend="process")
     try:
         vector.reset(seed=1)
         assert vector.step([r"\boxed{99}"] * 2).terminated_B.tolist() == [True, True]

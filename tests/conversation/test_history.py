@@ -16,7 +16,7 @@ from gem.messages import Message, Role, assistant, tool, user
 from gem.policies import Reply, Request
 from gem.rollout import Collector, play_seeds
 from gem.trajectory import Trajectory, Turn
-from gem.vector import SyncVectorEnv
+from gem.vector import VectorEnv
 
 USER, ASSISTANT, TOOL, END = "\x01", "\x02", "\x04", "\x03"
 HEADERS = {"user": USER, "assistant": ASSISTANT, "tool": TOOL}
@@ -289,7 +289,7 @@ class Speller:
 
 def test_tool_results_are_recorded_requested_and_fed_as_tool_messages():
     policy = Speller(ChatFormat(Letters()))
-    (episode,) = Collector(SyncVectorEnv([CountEnv])).collect(policy, episodes=1)
+    (episode,) = Collector(VectorEnv.of([CountEnv])).collect(policy, episodes=1)
     assert [turn.role for turn in episode.turns][:4] == ["user", "tool", "user", "tool"]
     assert [request.role for request in policy.requests] == [turn.role for turn in episode.turns]
     assert contexts(episode.turns)[2].endswith(
@@ -300,7 +300,7 @@ def test_tool_results_are_recorded_requested_and_fed_as_tool_messages():
 
 def test_a_long_episode_continues_if_old_turns_may_be_dropped():
     history = History(overflow="drop_oldest")
-    (episode,) = Collector(SyncVectorEnv([CountEnv]), history=history).collect(
+    (episode,) = Collector(VectorEnv.of([CountEnv]), history=history).collect(
         Speller(ChatFormat(Letters()), limit=80), episodes=1
     )
     assert (len(episode.turns), episode.terminated, episode.truncated) == (10, True, False)
@@ -310,7 +310,7 @@ def test_a_long_episode_continues_if_old_turns_may_be_dropped():
 
 
 def test_a_long_episode_is_truncated_by_default():
-    (episode,) = Collector(SyncVectorEnv([CountEnv])).collect(Speller(ChatFormat(Letters()), limit=80), episodes=1)
+    (episode,) = Collector(VectorEnv.of([CountEnv])).collect(Speller(ChatFormat(Letters()), limit=80), episodes=1)
     assert (episode.stop_reason, episode.terminated, episode.truncated) == ("max_tokens", False, True)
     assert 1 < len(episode.turns) < 10
 
@@ -319,7 +319,7 @@ def test_a_long_episode_is_truncated_by_default():
 def test_a_limit_of_turns_ends_an_episode_or_drops_turns(chat):
     def episode(history: History) -> tuple[Trajectory, Speller]:
         policy = Speller(chat)
-        with SyncVectorEnv([CountEnv], "disabled") as vec_env:
+        with VectorEnv.of([CountEnv], "disabled") as vec_env:
             return play_seeds(vec_env, policy, [0], history=history)[0], policy
 
     ended, _ = episode(History(max_turns=3))
@@ -332,7 +332,7 @@ def test_a_limit_of_turns_ends_an_episode_or_drops_turns(chat):
 
 def test_a_restored_collector_keeps_roles_and_dropped_turns():
     def build() -> Collector:
-        return Collector(SyncVectorEnv([CountEnv] * 2), history=History(max_turns=2, overflow="drop_oldest"))
+        return Collector(VectorEnv.of([CountEnv] * 2), history=History(max_turns=2, overflow="drop_oldest"))
 
     policy, collector, other = Speller(ChatFormat(Letters())), build(), build()
     collector.collect(policy, episodes=1)

@@ -28,7 +28,7 @@ from gem.rl.model.tiny import build_model, build_tokenizer, collect_corpus
 from gem.rollout import play_seeds
 from gem.seeding import derive
 from gem.trajectory import Trajectory
-from gem.vector import SyncVectorEnv
+from gem.vector import VectorEnv
 
 GAME, MATH = "contract:GuessTheNumber", "math:Arithmetic"
 TOLERANCE = 1e-4  # of a log-probability; one wrong token of the context changes them by about 1e-2
@@ -186,7 +186,7 @@ def record(folder: Path) -> Reference:
     reference = Reference(folder)
     for tasks in (GAME_TASKS, MATH_TASKS):
         envs = [lambda task=tasks[0]: task.build(reference.tokenizer)] * 8
-        vec_env = SyncVectorEnv(envs, autoreset="disabled")
+        vec_env = VectorEnv.of(envs, autoreset="disabled")
         seeds = [task.seed for task in tasks]
         play_seeds(vec_env, _Player(reference), seeds)
         played = play_seeds(vec_env, ReplayEngine(reference), seeds)

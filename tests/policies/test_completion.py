@@ -22,7 +22,7 @@ from gem.tools.function_tool import FunctionTool
 from gem.tools.python.tool import PythonCodeTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 from gem.trajectory import Trajectory, Turn
-from gem.vector import SyncVectorEnv
+from gem.vector import VectorEnv
 
 REQUEST = HttpRequest("POST", "http://127.0.0.1/v1", None, 1.0)
 USER, ASSISTANT, END = "\x01", "\x02", "\x03"
@@ -73,7 +73,7 @@ def chat(message: dict[str, Any], **choice: Any) -> Answer:
 
 
 def walk(script: Any, tokenizer: Any = None, seeds: int = 1, **sampling: Any) -> tuple[list[Any], FakeEndpoint]:
-    vec_env = SyncVectorEnv([WalkEnv], "disabled")
+    vec_env = VectorEnv.of([WalkEnv], "disabled")
     with FakeEndpoint(script) as fake, Endpoint(fake.url, "m", retries=0) as endpoint, vec_env:
         policy = EndpointPolicy(endpoint, tokenizer=tokenizer, **sampling)
         return play_seeds(vec_env, policy, range(seeds)), fake
@@ -159,7 +159,7 @@ def test_a_refusal_ends_the_episode_and_is_no_action(message, finish, expected, 
         return refusal if len(asked.body["messages"]) == 3 else "go"
 
     if collector:
-        with FakeEndpoint(script) as fake, Endpoint(fake.url, "m") as endpoint, SyncVectorEnv([WalkEnv]) as vec_env:
+        with FakeEndpoint(script) as fake, Endpoint(fake.url, "m") as endpoint, VectorEnv.of([WalkEnv]) as vec_env:
             *_, played = Collector(vec_env).collect(EndpointPolicy(endpoint), episodes=2)
     else:
         (played,), _ = walk(script)

@@ -16,7 +16,7 @@ from gem.rollout.branches import check_forkable
 from gem.seeding import stream
 from gem.tools.base_tool import BaseTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
-from gem.vector import SyncVectorEnv, make_vec
+from gem.vector import VectorEnv, make_vec
 
 
 class Guesser:
@@ -55,7 +55,7 @@ def games(slots: int, backend: str = "sync", **plan: int) -> BranchCollector:
 
 def dice(slots: int, failing: Collection[int] = (), **plan: int) -> BranchCollector:
     Dice.stepped, Dice.failing = 0, frozenset(failing)
-    return BranchCollector(SyncVectorEnv([Dice] * slots, "disabled"), BranchPlan(**plan), lambda number: number)
+    return BranchCollector(VectorEnv.of([Dice] * slots, "disabled"), BranchPlan(**plan), lambda number: number)
 
 
 def plays(trajectories) -> list[tuple[object, ...]]:

@@ -22,7 +22,7 @@ from gem.rollout import Collector, collect
 from gem.tools.function_tool import FunctionTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 from gem.trajectory import Trajectory, read_jsonl, write_jsonl
-from gem.vector import SyncVectorEnv, make_vec
+from gem.vector import VectorEnv, make_vec
 from gem.wrappers import get_wrapper_fns
 
 USER, ASSISTANT, END = "\x01", "\x02", "\x03"
@@ -100,7 +100,7 @@ class WalkEnv(Env):
         return self.action_rng.choice(["left", "right", "x"])
 
 
-def walks(slots: int = 2, wrappers: str = "", tokenizer: Any = None, **kwargs: Any) -> SyncVectorEnv:
+def walks(slots: int = 2, wrappers: str = "", tokenizer: Any = None, **kwargs: Any) -> VectorEnv:
     fns = get_wrapper_fns(wrappers, tokenizer=tokenizer)
 
     def build(seed: int) -> Any:
@@ -109,7 +109,7 @@ def walks(slots: int = 2, wrappers: str = "", tokenizer: Any = None, **kwargs: A
             env = wrap(env)
         return env
 
-    return SyncVectorEnv([partial(build, seed) for seed in range(slots)])
+    return VectorEnv.of([partial(build, seed) for seed in range(slots)])
 
 
 def text_of(ids: Sequence[int]) -> str:
@@ -170,7 +170,7 @@ def test_exactly_one_positive_size_is_required(size):
 @pytest.mark.parametrize("mode", ["next_step", "disabled"])
 def test_other_autoreset_modes_are_refused(mode):
     with pytest.raises(BadValue, match=f"autoreset='same_step', got '{mode}'"):
-        Collector(SyncVectorEnv([WalkEnv], mode))
+        Collector(VectorEnv.of([WalkEnv], mode))
 
 
 def test_a_manual_reset_of_the_vector_starts_new_episodes():
@@ -183,7 +183,7 @@ def test_a_manual_reset_of_the_vector_starts_new_episodes():
 
 
 def test_a_restored_collector_continues_identically():
-    def build() -> SyncVectorEnv:
+    def build() -> VectorEnv:
         return walks(slots=3, wrappers="concat_with_action, episode_tracking")
 
     collector, other = Collector(build()), Collector(build())
@@ -339,7 +339,7 @@ def test_a_turn_limit_is_recorded_as_a_truncation():
 
 
 def test_a_failed_episode_is_returned_without_rewards():
-    env = SyncVectorEnv([lambda: WalkEnv((3,)), lambda: WalkEnv((3,), fails_at=2)])
+    env = VectorEnv.of([lambda: WalkEnv((3,)), lambda: WalkEnv((3,), fails_at=2)])
     batch = collect(env, ScriptedPolicy(["go"]), episodes=2)
     failed, whole = batch
     assert (failed.slot, failed.failure, failed.stop_reason) == (1, "InfraError: the server died", "failed")
@@ -361,7 +361,7 @@ def test_an_episode_past_the_context_limit_is_truncated_and_the_next_one_starts(
 
 def test_collected_episodes_round_trip_through_jsonl(tmp_path):
     batch = collect(walks(slots=3), SpellingPolicy(cut_at=[1]), episodes=9)
-    batch += collect(SyncVectorEnv([lambda: WalkEnv((3,), fails_at=2)]), RandomPolicy(), episodes=2)
+    batch += collect(VectorEnv.of([lambda: WalkEnv((3,), fails_at=2)]), RandomPolicy(), episodes=2)
     write_jsonl(tmp_path / "trajectories.jsonl", batch)
     assert list(read_jsonl(tmp_path / "trajectories.jsonl")) == batch
 
@@ -407,7 +407,7 @@ def test_a_turn_records_its_tool_calls_and_their_faults(tmp_path):
         make("game:GuessTheNumber-v0-easy", seed=0), [FunctionTool(double)], format="hermes", max_messages=3
     )
     policy = ScriptedPolicy([call("double"), call("triple"), "\\boxed{1}"])
-    (episode,) = collect(SyncVectorEnv([lambda: env]), policy, episodes=1)
+    (episode,) = collect(VectorEnv.of([lambda: env]), policy, episodes=1)
     calls = [[(c["name"], c["arguments"], c["fault"]) for c in turn.tool_calls] for turn in episode.turns]
     assert calls == [[("double", {"number": 2}, None)], [("triple", {"number": 2}, "unknown_tool")], []]
     write_jsonl(tmp_path / "a.jsonl", [episode])

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,8 +17,9 @@ from gem.policies import Endpoint, EndpointPolicy
 from gem.rollout import play_seeds
 from gem.testing.fakes.endpoint import FakeEndpoint, FaultyModel
 from gem.trajectory import Trajectory
-from gem.vector import SyncVectorEnv
-from gem.vector.thread import ThreadVectorEnv
+from gem.vector import VectorEnv
+
+thread_env = partial(VectorEnv.of, backend="thread")
 
 ASSISTANT, END = "\x02", "\x03"
 
@@ -56,7 +58,7 @@ class TalkEnv(Env):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("retries", [0, 5])
-@pytest.mark.parametrize("vector", [SyncVectorEnv, ThreadVectorEnv])
+@pytest.mark.parametrize("vector", [VectorEnv.of, thread_env])
 def test_every_episode_finishes_or_fails_with_its_cause_and_sequences_are_exact(vector, retries):
     with (
         FakeEndpoint(FaultyModel(faults=0.02, latency=0.001)) as fake,

@@ -12,7 +12,7 @@ from gem.errors import BadValue, InfraError
 from gem.policies import Reply, Request
 from gem.rollout import GroupCollector
 from gem.seeding import stream
-from gem.vector import SyncVectorEnv, make_vec
+from gem.vector import VectorEnv, make_vec
 
 
 class Guesser:
@@ -51,7 +51,7 @@ def games(slots: int, size: int, **options: object) -> GroupCollector:
 
 def flaky(slots: int, failing: Collection[int]) -> GroupCollector:
     Flaky.played, Flaky.failing = 0, frozenset(failing)
-    return GroupCollector(SyncVectorEnv([Flaky] * slots, "disabled"), 3, lambda group: group)
+    return GroupCollector(VectorEnv.of([Flaky] * slots, "disabled"), 3, lambda group: group)
 
 
 def plays(trajectories) -> list[tuple[object, int, list[str]]]:

@@ -13,13 +13,13 @@ from gem.errors import BadValue, InfraError
 from gem.policies import RandomPolicy, Reply, ScriptedPolicy
 from gem.rollout import play_seeds
 from gem.trajectory import Trajectory
-from gem.vector import SyncVectorEnv, make_vec
+from gem.vector import VectorEnv, make_vec
 
 HARD = "game:GuessTheNumber-v0-hard"
 SCRIPT = [rf"\boxed{{{n}}}" for n in (25, 12, 37, 6, 44, 18, 31)]
 
 
-def games(slots: int, **kwargs: Any) -> SyncVectorEnv:
+def games(slots: int, **kwargs: Any) -> VectorEnv:
     return make_vec(HARD, num_envs=slots, autoreset="disabled", **kwargs)
 
 
@@ -106,7 +106,7 @@ class FragileEnv(Env):
 
 @pytest.mark.parametrize("slots", [1, 2, 4])
 def test_a_failed_episode_is_reported_and_the_others_are_played(slots):
-    env = SyncVectorEnv([FragileEnv] * slots, "disabled")
+    env = VectorEnv.of([FragileEnv] * slots, "disabled")
     played = play_seeds(env, ScriptedPolicy(["go"]), [0, 1, 2, 3])
     assert [t.failure for t in played] == [None, "InfraError: no server", "InfraError: the server died", None]
     assert [t.stop_reason for t in played] == [None, "failed", "failed", None]

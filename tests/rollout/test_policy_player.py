@@ -19,7 +19,9 @@ from gem.multiagent import PlayerPool, as_single_agent
 from gem.policies import RandomPolicy, Reply, ScriptedPolicy
 from gem.rollout import Match, PolicyPlayer, collect, play_games
 from gem.testing import check_env
-from gem.vector.thread import ThreadVectorEnv
+from gem.vector import VectorEnv
+
+thread_env = partial(VectorEnv.of, backend="thread")
 
 TIC_TAC_TOE = "board:TicTacToe-v0"
 
@@ -225,7 +227,7 @@ def test_a_policy_without_submit_gets_one_request_at_a_time():
             return super().act(requests)
 
     policy = Slow()
-    vec = ThreadVectorEnv([partial(seat, policy)] * 4)
+    vec = thread_env([partial(seat, policy)] * 4)
     assert len(collect(vec, RandomPolicy(), episodes=4)) == 4 and policy.most == 1
     vec.close()
 
@@ -264,7 +266,7 @@ def test_threads_do_not_wait_for_each_other_at_an_endpoint_and_a_failed_request_
     with FakeEndpoint(reply) as fake, Endpoint(fake.url, "model", retries=0) as endpoint:
         player = PolicyPlayer(EndpointPolicy(endpoint))
         build = partial(gem.make, TIC_TAC_TOE, opponent=player, on_illegal="retry")
-        vec = ThreadVectorEnv([build] * 8, autoreset="disabled")
+        vec = thread_env([build] * 8, autoreset="disabled")
         vec.reset(seed=seeds)
         step = vec.step([r"\boxed{1}"] * 7 + [r"\boxed{2}"])
         vec.close()

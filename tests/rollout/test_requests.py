@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,9 +16,10 @@ from gem.errors import BadValue
 from gem.policies import RandomPolicy, Reply, Request, ScriptedPolicy
 from gem.rollout import Collector, play_seeds
 from gem.trajectory import Trajectory
-from gem.vector import SyncVectorEnv
-from gem.vector.async_ import AsyncVectorEnv
-from gem.vector.thread import ThreadVectorEnv
+from gem.vector import VectorEnv
+
+thread_env = partial(VectorEnv.of, backend="thread")
+async_env = partial(VectorEnv.of, backend="async")
 
 
 class CountEnv(Env):
@@ -63,7 +65,7 @@ def collect_until(collector: Collector, policy: Any, slots: set[int]) -> list[Tr
     raise AssertionError(f"some of the slots {slots} finished no episode")
 
 
-@pytest.fixture(params=[SyncVectorEnv, ThreadVectorEnv, AsyncVectorEnv])
+@pytest.fixture(params=[VectorEnv.of, thread_env, async_env])
 def vec_env(request: pytest.FixtureRequest) -> Iterator[Any]:
     with request.param([CountEnv] * 4) as vec_env:
         yield vec_env
@@ -96,7 +98,7 @@ def test_each_slot_has_one_request_in_flight():
     stop, most = threading.Event(), [0]
     answering = threading.Thread(target=answer)
     answering.start()
-    with SyncVectorEnv([CountEnv] * 4, "disabled") as vec_env:
+    with VectorEnv.of([CountEnv] * 4, "disabled") as vec_env:
         played = play_seeds(vec_env, policy, range(20))
     stop.set()
     answering.join()
@@ -143,7 +145,7 @@ def test_no_episode_is_lost_when_sending_a_request_raises(at, error, vec_env):
 
 @pytest.mark.parametrize("at", range(4))
 def test_no_episode_is_lost_when_sending_an_action_is_interrupted(at, monkeypatch):
-    with ThreadVectorEnv([CountEnv] * 4) as vec_env:
+    with thread_env([CountEnv] * 4) as vec_env:
         collector, sent = Collector(vec_env), vec_env.send
         calls = []
 
@@ -173,7 +175,7 @@ def test_another_policy_takes_over_the_slots_that_wait_for_a_reply(vec_env):
 
 def test_a_state_can_be_saved_while_requests_are_in_flight():
     policy = PendingPolicy(held=(0,))
-    with SyncVectorEnv([CountEnv] * 2) as vec_env, SyncVectorEnv([CountEnv] * 2) as other:
+    with VectorEnv.of([CountEnv] * 2) as vec_env, VectorEnv.of([CountEnv] * 2) as other:
         collector, restored = Collector(vec_env), Collector(other)
         collector.collect(policy, episodes=3)
         restored.set_state(collector.get_state())
@@ -209,6 +211,6 @@ def test_requests_without_replies_and_without_turns_end_a_collection_by_transiti
             future.set_result(Reply("", failure="EndpointError: down"))
             return future
 
-    with SyncVectorEnv([CountEnv] * 2) as vec_env:
+    with VectorEnv.of([CountEnv] * 2) as vec_env:
         batch = Collector(vec_env).collect(Silent(), transitions=5)
     assert [episode.failure for episode in batch] == ["EndpointError: down"] * 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ from gem.policies import RandomPolicy, Reply, Request
 from gem.rollout import Collector, collect, play_seeds
 from gem.rollout.scheduler import RolloutScheduler
 from gem.trajectory import Trajectory
-from gem.vector import Received, SyncVectorEnv, VecStep
-from gem.vector.thread import ThreadVectorEnv
+from gem.vector import Received, VecStep, VectorEnv
+
+thread_env = partial(VectorEnv.of, backend="thread")
 
 
 class CountEnv(Env):
@@ -103,7 +105,7 @@ def seeded(make: Any, seed: int) -> Any:
 
 
 def test_a_slow_slot_does_not_block_the_others(gate):
-    with ThreadVectorEnv([lambda: CountEnv(gate), *[CountEnv] * 3]) as vec_env:
+    with thread_env([lambda: CountEnv(gate), *[CountEnv] * 3]) as vec_env:
         collector = Collector(vec_env, batch_wait=0.01)
         batch = collector.collect(RandomPolicy(), episodes=9)
         assert {trajectory.slot for trajectory in batch} == {1, 2, 3}
@@ -115,7 +117,7 @@ def test_a_slow_slot_does_not_block_the_others(gate):
 
 def test_every_episode_of_every_slot_is_returned_once(gate):
     gate.set()
-    with ThreadVectorEnv([lambda: CountEnv(gate)] * 4) as vec_env:
+    with thread_env([lambda: CountEnv(gate)] * 4) as vec_env:
         batch = collect(vec_env, RandomPolicy(), episodes=40)
         for slot in range(4):
             episodes = sorted(trajectory.episode for trajectory in batch if trajectory.slot == slot)
@@ -124,12 +126,12 @@ def test_every_episode_of_every_slot_is_returned_once(gate):
 
 def test_ready_slots_form_one_batch_in_slot_order():
     policy = CountingPolicy()
-    with ThreadVectorEnv([CountEnv] * 4) as vec_env:
+    with thread_env([CountEnv] * 4) as vec_env:
         Collector(vec_env, batch_wait=60.0).collect(policy, episodes=8)
     assert policy.batches == [[0, 1, 2, 3]] * 4
 
 
-class ReversedVectorEnv(SyncVectorEnv):
+class ReversedVectorEnv(VectorEnv):
     """Returns the slots of every recv() in descending order."""
 
     def recv(self, **kwargs: Any) -> Received:
@@ -139,7 +141,7 @@ class ReversedVectorEnv(SyncVectorEnv):
 
 def test_batches_are_in_slot_order_for_any_order_of_return():
     policy = CountingPolicy()
-    with ReversedVectorEnv([CountEnv] * 4) as vec_env:
+    with ReversedVectorEnv.of([CountEnv] * 4) as vec_env:
         batch = collect(vec_env, policy, episodes=8)
     assert policy.batches == [[0, 1, 2, 3]] * 4
     assert [(t.episode, t.slot) for t in batch] == [(episode, slot) for episode in range(2) for slot in range(4)]
@@ -147,7 +149,7 @@ def test_batches_are_in_slot_order_for_any_order_of_return():
 
 def test_a_late_slot_joins_the_next_batch_in_slot_order(gate):
     policy = CountingPolicy()
-    with ThreadVectorEnv([lambda: CountEnv(gate, slow_reset=True), CountEnv, CountEnv]) as vec_env:
+    with thread_env([lambda: CountEnv(gate, slow_reset=True), CountEnv, CountEnv]) as vec_env:
         scheduler = RolloutScheduler(vec_env, batch_wait=0.2)
         scheduler.begin([Trajectory(None, slot=slot) for slot in range(3)])
         scheduler.step(policy)  # receives slots 1 and 2
@@ -171,18 +173,18 @@ def test_threads_and_sync_collect_the_same_episodes():
         }
 
     builders = [seeded(CountEnv, slot) for slot in range(6)]
-    assert played(ThreadVectorEnv(builders)) == played(SyncVectorEnv(builders))
+    assert played(thread_env(builders)) == played(VectorEnv.of(builders))
 
 
 def test_turns_record_the_seconds_of_policy_and_environment():
-    with SyncVectorEnv([CountEnv]) as vec_env:
+    with VectorEnv.of([CountEnv]) as vec_env:
         (trajectory,) = collect(vec_env, RandomPolicy(), episodes=1)
     assert all(turn.seconds["env"] >= 0 and turn.seconds["policy"] >= 0 for turn in trajectory.turns)
 
 
 def test_a_turn_records_the_policy_version_that_acted(gate):
     policy = RandomPolicy()
-    with ThreadVectorEnv([lambda: CountEnv(gate), CountEnv]) as vec_env:
+    with thread_env([lambda: CountEnv(gate), CountEnv]) as vec_env:
         collector = Collector(vec_env, batch_wait=0.01)
         collector.collect(policy, episodes=3)
         policy.version = 1
@@ -193,14 +195,14 @@ def test_a_turn_records_the_policy_version_that_acted(gate):
 
 
 def test_saving_waits_for_in_flight_slots(gate):
-    with ThreadVectorEnv([lambda: CountEnv(gate), CountEnv]) as vec_env:
+    with thread_env([lambda: CountEnv(gate), CountEnv]) as vec_env:
         collector = Collector(vec_env, batch_wait=0.01)
         collector.collect(RandomPolicy(), episodes=2)
         gate.set()
         state = collector.get_state()
         assert sorted(slot["trajectory"]["slot"] for slot in state["slots"]) == [0, 1]
         ours = {(t.slot, t.episode): t.turns[0].observation for t in collector.collect(RandomPolicy(), episodes=6)}
-    with SyncVectorEnv([CountEnv] * 2) as copy:
+    with VectorEnv.of([CountEnv] * 2) as copy:
         restored = Collector(copy)
         restored.set_state(state)
         theirs = {(t.slot, t.episode): t.turns[0].observation for t in restored.collect(RandomPolicy(), episodes=6)}
@@ -211,7 +213,7 @@ def test_saving_waits_for_in_flight_slots(gate):
 
 
 def test_a_crash_is_raised_and_collecting_can_be_retried():
-    with SyncVectorEnv([BrokenEnv, CountEnv]) as vec_env:
+    with VectorEnv.of([BrokenEnv, CountEnv]) as vec_env:
         collector = Collector(vec_env)
         with pytest.raises(EnvFailed, match="slot 0"):
             collector.collect(RandomPolicy(), episodes=1)
@@ -222,7 +224,7 @@ def test_a_crash_is_raised_and_collecting_can_be_retried():
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), EndpointError("down"), ZeroDivisionError()])
 def test_in_flight_episodes_continue_after_the_policy_raises(error):
     def played(policy: Any) -> list[Any]:
-        with SyncVectorEnv([seeded(CountEnv, slot) for slot in range(3)]) as vec_env:
+        with VectorEnv.of([seeded(CountEnv, slot) for slot in range(3)]) as vec_env:
             collector = Collector(vec_env)
             batch = collector.collect(RandomPolicy(), transitions=1)
             if isinstance(policy, FalteringPolicy):
@@ -235,7 +237,7 @@ def test_in_flight_episodes_continue_after_the_policy_raises(error):
 
 
 def test_a_request_without_a_reply_fails_only_its_episode():
-    with SyncVectorEnv([CountEnv] * 3) as vec_env:
+    with VectorEnv.of([CountEnv] * 3) as vec_env:
         batch = collect(vec_env, PartlyFailingPolicy(), episodes=12)
     failed = [t for t in batch if t.failure]
     assert {t.slot for t in failed} == {1} and len({t.episode for t in failed}) == len(failed) > 1
@@ -244,7 +246,7 @@ def test_a_request_without_a_reply_fails_only_its_episode():
 
 
 def test_seeds_without_replies_are_reported_as_failed():
-    with SyncVectorEnv([CountEnv] * 2, autoreset="disabled") as vec_env:
+    with VectorEnv.of([CountEnv] * 2, autoreset="disabled") as vec_env:
         silent = PartlyFailingPolicy()
         silent.act = lambda requests: [Reply("", failure="no answer") for _ in requests]  # type: ignore[method-assign]
         played = play_seeds(vec_env, silent, range(5))
@@ -252,7 +254,7 @@ def test_seeds_without_replies_are_reported_as_failed():
 
 
 def test_a_restarted_environment_fails_only_its_own_episodes():
-    with SyncVectorEnv([BrokenEnv, CountEnv], on_failure="restart") as vec_env:
+    with VectorEnv.of([BrokenEnv, CountEnv], on_failure="restart") as vec_env:
         batch = collect(vec_env, RandomPolicy(), episodes=4)
     assert {t.slot for t in batch if t.failure} == {0}
     assert all(t.total_reward == 2.0 for t in batch if t.slot == 1)
@@ -267,7 +269,7 @@ def test_each_seed_is_played_once_with_a_slow_slot(gate):
                 gate.set()
             return super().act(requests)
 
-    with ThreadVectorEnv([lambda: CountEnv(gate, slow_reset=True), *[CountEnv] * 3], "disabled") as vec_env:
+    with thread_env([lambda: CountEnv(gate, slow_reset=True), *[CountEnv] * 3], "disabled") as vec_env:
         played = play_seeds(vec_env, Opening(), range(30), batch_wait=0.01)
     assert [t.seed for t in played] == list(range(30))
     assert [t.turns[0].observation for t in played] == [f"{seed}.0.0" for seed in range(30)]
@@ -276,7 +278,7 @@ def test_each_seed_is_played_once_with_a_slow_slot(gate):
 
 @pytest.mark.parametrize("batch_wait", [-1.0, float("nan")])
 def test_a_negative_batch_wait_is_refused(batch_wait):
-    with SyncVectorEnv([CountEnv]) as vec_env, pytest.raises(BadValue, match="batch_wait"):
+    with VectorEnv.of([CountEnv]) as vec_env, pytest.raises(BadValue, match="batch_wait"):
         Collector(vec_env, batch_wait=batch_wait)
 
 
@@ -288,6 +290,6 @@ def test_request_keys_are_slot_episode_and_turn():
             keys.extend(request.key for request in requests if isinstance(request, Request))
             return super().act(requests)
 
-    with SyncVectorEnv([CountEnv] * 2) as vec_env:
+    with VectorEnv.of([CountEnv] * 2) as vec_env:
         collect(vec_env, Spy(), episodes=4)
     assert keys == [(0, 0, 0), (1, 0, 0), (0, 0, 1), (1, 0, 1), (0, 1, 0), (1, 1, 0), (0, 1, 1), (1, 1, 1)]

@@ -34,7 +34,7 @@ from gem.rollout import Collector, collect
 from gem.tools.base_tool import BaseTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 from gem.trajectory import Trajectory
-from gem.vector import SyncVectorEnv
+from gem.vector import VectorEnv
 from gem.wrappers import WRAPPER_FACTORY
 
 pytestmark = pytest.mark.train
@@ -96,8 +96,8 @@ class TalkEnv(Env):
         return "go"
 
 
-def talks(slots: int, seed: int) -> SyncVectorEnv:
-    return SyncVectorEnv([partial(TalkEnv().spawn, seed=seed * 1000 + slot) for slot in range(slots)])
+def talks(slots: int, seed: int) -> VectorEnv:
+    return VectorEnv.of([partial(TalkEnv().spawn, seed=seed * 1000 + slot) for slot in range(slots)])
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -234,7 +234,7 @@ def test_episodes_with_real_tools_are_token_exact(name):
         return ToolEnvWrapper(TalkEnv(), [EchoTool], max_tool_uses=3).spawn(seed=seed)
 
     policy = player(name)
-    trajectories = collect(SyncVectorEnv([partial(build, seed) for seed in range(6)]), policy, episodes=24)
+    trajectories = collect(VectorEnv.of([partial(build, seed) for seed in range(6)]), policy, episodes=24)
     assert check_likelihoods(policy, trajectories) > 300
     turns = [turn for t in trajectories for turn in t.turns]
     answered = [turn for turn in turns if turn.role == "tool" and str(turn.observation).startswith("<|im_start|>")]
@@ -251,7 +251,7 @@ def test_chat_wrappers_escape_control_tokens_of_the_environment(name):
         return WRAPPER_FACTORY["concat_chat"](TalkEnv().spawn(seed=seed), tokenizer=tokenizer)
 
     policy = player(name)
-    trajectories = collect(SyncVectorEnv([partial(build, seed) for seed in range(6)]), policy, episodes=16)
+    trajectories = collect(VectorEnv.of([partial(build, seed) for seed in range(6)]), policy, episodes=16)
     assert check_likelihoods(policy, trajectories) > 100
     for trajectory in trajectories:
         for k, turn in enumerate(trajectory.turns):

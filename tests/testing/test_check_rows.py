@@ -85,8 +85,8 @@ def test_a_rejected_gold_answer_is_reported_with_a_program_that_reproduces_it(re
 def test_a_grader_that_accepts_everything_is_reported(registered, monkeypatch):
     from gem.envs.questions import qa_env
 
-    monkeypatch.setattr(
-        qa_env, "exact_match", lambda answer, gold: gem.graders.Grade(reward=1.0, correct=True, reason="")
+    monkeypatch.setitem(
+        qa_env.GRADERS, "exact", lambda answer, gold: gem.graders.Grade(reward=1.0, correct=True, reason="")
     )
     result = check_rows(registered(spec("test:Rows", [{"question": "1?", "answer": "a"}])))
     assert result.status == "failed" and "the wrong answer" in result.items[0]

@@ -1,4 +1,4 @@
-"""AsyncVectorEnv: each slot runs inline, on an event loop, on a thread or in a process, all in one vector."""
+"""Backend "async": each slot runs inline, on an event loop, on a thread or in a process, all in one vector."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,13 @@ from worker_envs import Obedient
 from gem._internal import event_loop
 from gem.core import EndOnTruncation, Env, EnvWrapper, Info, Step, has_coroutines
 from gem.errors import BadAction, BadValue, EnvFailed
-from gem.vector import SyncVectorEnv, thread
-from gem.vector.async_ import AsyncVectorEnv
+from gem.vector import VectorEnv, thread
 from gem.vector.slots import SlotCall
 from gem.vector.sync import InlineEngine
 from gem.vector.thread import ThreadPool, ThreadTask
 from gem.wrappers import EpisodeTrackingWrapper, ObservationWrapper
+
+async_env = partial(VectorEnv.of, backend="async")
 
 LIMIT = 0.3  # seconds that a call may take
 LONG = 1000.0  # the same, for calls that take their time from a real clock
@@ -72,7 +74,7 @@ def is_failed(step: Any, slot: int = 0) -> bool:
 
 @pytest.mark.slow
 def test_all_inline_slots_use_the_inline_engine():
-    with AsyncVectorEnv([Walker] * 4, runs=["inline"] * 4) as env:
+    with async_env([Walker] * 4, runs=["inline"] * 4) as env:
         assert type(env.engine) is InlineEngine
         env.reset(seed=0)
         env.step(["a"] * 4)
@@ -80,13 +82,13 @@ def test_all_inline_slots_use_the_inline_engine():
 
 
 def test_slots_run_on_threads_by_default():
-    with AsyncVectorEnv([Walker] * 4) as env:
+    with async_env([Walker] * 4) as env:
         env.reset(seed=0)
         assert set(gem_threads()) == {"gem-slots"}
 
 
 def test_with_a_time_limit_inline_slots_run_on_threads(clock):
-    with AsyncVectorEnv([lambda: Faulty({(0, 1): "hang"}), Walker], runs=["inline"] * 2, timeout=LIMIT) as env:
+    with async_env([lambda: Faulty({(0, 1): "hang"}), Walker], runs=["inline"] * 2, timeout=LIMIT) as env:
         env.reset(seed=0)
         with pytest.raises(EnvFailed, match=r"slot 0 failed: timed out after 0.3 s"):
             env.step(["a", "a"])
@@ -94,7 +96,7 @@ def test_with_a_time_limit_inline_slots_run_on_threads(clock):
 
 
 def test_process_slots_run_in_worker_processes():
-    with AsyncVectorEnv([Echo] * 3, runs=["inline", "process", "thread"], num_workers=1) as env:
+    with async_env([Echo] * 3, runs=["inline", "process", "thread"], num_workers=1) as env:
         env.reset(seed=0)
         pids = [info["pid"] for info in env.step(["a"] * 3).infos_B]
         assert [pid == os.getpid() for pid in pids] == [True, False, True]
@@ -102,7 +104,7 @@ def test_process_slots_run_in_worker_processes():
 
 @pytest.mark.parametrize("place", ["inline", "thread", None])
 def test_environments_with_coroutines_are_awaited_unless_they_run_in_processes(place):
-    with AsyncVectorEnv([Waiting] * 50, runs=None if place is None else [place] * 50) as env:
+    with async_env([Waiting] * 50, runs=None if place is None else [place] * 50) as env:
         env.reset(seed=0)
         env.step(["a"] * 50)
         assert gem_threads() == ["gem-background"]
@@ -111,7 +113,7 @@ def test_environments_with_coroutines_are_awaited_unless_they_run_in_processes(p
 @pytest.mark.parametrize("runs", [["inline"], ["inline"] * 3, ["inline", "threads"], ["inline", None]])
 def test_runs_needs_one_known_execution_mode_per_slot(runs):
     with pytest.raises(BadValue, match="runs"):
-        AsyncVectorEnv([Walker] * 2, runs=runs)
+        async_env([Walker] * 2, runs=runs)
 
 
 def test_inline_slots_do_not_wait_for_slots_in_processes_or_threads(tmp_path):
@@ -119,7 +121,7 @@ def test_inline_slots_do_not_wait_for_slots_in_processes_or_threads(tmp_path):
     for pipe in pipes:
         os.mkfifo(pipe)
     runs = ["thread", "inline", "process", "thread"]
-    with AsyncVectorEnv([Obedient, Walker, Obedient, Waiting], runs=runs, num_workers=1) as env:
+    with async_env([Obedient, Walker, Obedient, Waiting], runs=runs, num_workers=1) as env:
         env.reset(seed=0)
         env.send(pipes)
         assert sorted(env.recv(min_envs=2).ids_B) == [1, 3]
@@ -137,7 +139,7 @@ def test_outcomes_of_one_engine_are_kept_when_another_engine_raises(clock, monke
         def step(self, action):
             hang(hung)
 
-    with AsyncVectorEnv([Echo, Stuck], runs=["process", "thread"], timeout=LONG, num_workers=1) as env:
+    with async_env([Echo, Stuck], runs=["process", "thread"], timeout=LONG, num_workers=1) as env:
         env.reset(seed=0)
         with pytest.raises(Exception, match="threads are stuck"):
             env.step(["a", "a"])
@@ -155,7 +157,7 @@ def test_a_build_failure_in_a_process_closes_local_environments():
         raise OSError("no memory")
 
     with pytest.raises(Exception, match="no memory"):
-        AsyncVectorEnv([lambda: first, fail], runs=["thread", "process"])
+        async_env([lambda: first, fail], runs=["thread", "process"])
     assert first.closed == 1
 
 
@@ -174,7 +176,7 @@ def test_coroutines_wait_concurrently_on_one_thread():
             await all_here.wait()
             return self.step(action)
 
-    with AsyncVectorEnv([Meeting] * 500) as env:
+    with async_env([Meeting] * 500) as env:
         env.reset(seed=0)
         assert env.step(["a"] * 500).rewards_B.shape == (500,)
         assert len(set(arrived)) == 1 and gem_threads() == ["gem-background"]
@@ -190,7 +192,7 @@ def test_coroutines_are_received_in_order_of_completion():
             may_end[place + 1].set()
             return self.step("a")
 
-    with AsyncVectorEnv([Ordered] * 3) as env:
+    with async_env([Ordered] * 3) as env:
         env.reset(seed=0)
         env.send([2, 0, 1])
         received = []
@@ -221,7 +223,7 @@ def test_coroutine_failures_match_sync(autoreset, on_failure):
         return seen
 
     same_name = type("Faulty", (AsyncFaulty,), {})  # the random stream of an environment depends on its name
-    assert play(same_name, AsyncVectorEnv) == play(Faulty, SyncVectorEnv)
+    assert play(same_name, async_env) == play(Faulty, VectorEnv.of)
 
 
 def tried(use: Any) -> Any:
@@ -236,7 +238,7 @@ def test_a_caller_error_in_a_coroutine_is_raised_to_the_caller():
         async def astep(self, action):
             raise BadAction("this action is refused")
 
-    with AsyncVectorEnv([Strict, Waiting]) as env:
+    with async_env([Strict, Waiting]) as env:
         env.reset(seed=0)
         with pytest.raises(BadAction, match="refused"):
             env.step(["a", "a"])
@@ -249,7 +251,7 @@ def test_a_coroutine_that_returns_no_step_has_failed(answer):
         async def astep(self, action):
             return answer
 
-    with AsyncVectorEnv([Odd]) as env:
+    with async_env([Odd]) as env:
         env.reset(seed=0)
         with pytest.raises(EnvFailed, match="slot 0 failed"):
             env.step(["a"])
@@ -260,7 +262,7 @@ def test_a_coroutine_may_return_any_five_values():
         async def astep(self, action):
             return ["text", 1.0, True, False, {}]
 
-    with AsyncVectorEnv([Listing]) as env:
+    with async_env([Listing]) as env:
         env.reset(seed=0)
         assert env.step(["a"]).observations_B == ["episode 1 of seed 0"]
 
@@ -269,7 +271,7 @@ def test_a_coroutine_that_times_out_is_cancelled_and_uses_no_thread(clock, monke
     monkeypatch.setattr(thread, "MAX_ABANDONED", 2)
     AsyncFaulty.cancelled = 0
     fns = [lambda: AsyncFaulty({(0, 1): "hang"})] * 5  # more than the number of threads that may be abandoned
-    with AsyncVectorEnv([*fns, Waiting], timeout=LIMIT, on_failure="restart") as env:
+    with async_env([*fns, Waiting], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         step = env.step(["a"] * 6)
         assert [is_failed(step, slot) for slot in range(6)] == [True] * 5 + [False]
@@ -302,7 +304,7 @@ def test_a_thread_that_closes_a_cancelled_environment_is_stuck_only_after_the_ti
 
 
 def test_a_hang_in_the_autoreset_of_a_coroutine_keeps_the_finished_episode(clock):
-    with AsyncVectorEnv([lambda: AsyncFaulty({(1, 0): "hang"}, longest=1)], timeout=LIMIT, on_failure="restart") as env:
+    with async_env([lambda: AsyncFaulty({(1, 0): "hang"}, longest=1)], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         step = env.step(["a"])
         assert not is_failed(step) and step.infos_B[0]["final_obs"].startswith("episode 0 of seed 0, turn 1")
@@ -312,7 +314,7 @@ def test_a_hang_in_the_autoreset_of_a_coroutine_keeps_the_finished_episode(clock
 
 
 def test_with_raise_a_hanging_coroutine_breaks_its_slot_until_reset(clock):
-    with AsyncVectorEnv([lambda: AsyncFaulty({(0, 1): "hang"}), Waiting], timeout=LIMIT) as env:
+    with async_env([lambda: AsyncFaulty({(0, 1): "hang"}), Waiting], timeout=LIMIT) as env:
         env.reset(seed=0)
         with pytest.raises(EnvFailed, match="slot 0 failed: timed out after"):
             env.step(["a", "a"])
@@ -326,7 +328,7 @@ def test_a_coroutine_that_cancels_itself_has_failed():
         async def astep(self, action):
             raise asyncio.CancelledError
 
-    with AsyncVectorEnv([Quitter], on_failure="restart") as env:
+    with async_env([Quitter], on_failure="restart") as env:
         env.reset(seed=0)
         step = env.step(["a"])
         assert is_failed(step) and "was cancelled" in step.infos_B[0]["final_info"]["failure"]
@@ -340,7 +342,7 @@ def test_a_coroutine_that_blocks_the_loop_is_an_error_and_no_deadlock(monkeypatc
         async def astep(self, action):
             opened.wait(SOON)
 
-    with AsyncVectorEnv([Blocking, Waiting], timeout=0.1, on_failure="restart") as env:
+    with async_env([Blocking, Waiting], timeout=0.1, on_failure="restart") as env:
         env.reset(seed=0)
         with pytest.raises(EnvFailed, match=r"slot 0 .* 5 times.*timed out"):
             for _ in range(99):
@@ -364,7 +366,7 @@ def test_a_coroutine_that_ignores_cancellation_does_not_block_others(clock, monk
                     continue
             return self.step(action)
 
-    with AsyncVectorEnv([Deaf, Waiting], timeout=LIMIT, on_failure="restart") as env:
+    with async_env([Deaf, Waiting], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         step = env.step(["a", "a"])
         assert [is_failed(step, slot) for slot in range(2)] == [True, False]
@@ -372,7 +374,7 @@ def test_a_coroutine_that_ignores_cancellation_does_not_block_others(clock, monk
 
 
 def test_state_and_samples_come_from_the_awaited_environment():
-    with AsyncVectorEnv([Waiting] * 2) as env, SyncVectorEnv([Waiting] * 2) as plain:
+    with async_env([Waiting] * 2) as env, VectorEnv.of([Waiting] * 2) as plain:
         env.reset(seed=3), plain.reset(seed=3)
         assert env.sample_random_action(1) == plain.sample_random_action(1)
         env.step(["a", "a"]), plain.step(["a", "a"])
@@ -390,7 +392,7 @@ def test_a_reset_is_passed_its_arguments():
         async def astep(self, action):
             return self.step(action)
 
-    with AsyncVectorEnv([Polite] * 2) as env:
+    with async_env([Polite] * 2) as env:
         assert env.reset(seed=4, env1_kwargs={"greeting": "hi"}) == (["hello", "hi"], [{"seed": 4}, {"seed": 5}])
 
 
@@ -434,11 +436,11 @@ def test_a_wrapper_has_the_same_effect_on_awaited_environments(wrap):
                 seen += [step.observations_B, step.infos_B, step.terminated_B.tolist(), step.truncated_B.tolist()]
         return seen
 
-    assert play(AsyncVectorEnv) == play(SyncVectorEnv)
+    assert play(async_env) == play(VectorEnv.of)
 
 
 def test_a_wrapped_environment_is_awaited_on_the_loop():
-    with AsyncVectorEnv([lambda: EpisodeTrackingWrapper(Waiting())] * 3) as env:
+    with async_env([lambda: EpisodeTrackingWrapper(Waiting())] * 3) as env:
         env.reset(seed=0)
         env.step(["a"] * 3)
         assert gem_threads() == ["gem-background"]
@@ -456,7 +458,7 @@ def test_closing_during_steps_closes_every_environment_once(cls):
             self.closings += 1
 
     envs = [Closing(**({"waits": SOON} if cls is Waiting else {"seconds": 0.05})) for _ in range(5)]
-    env = AsyncVectorEnv([lambda env=env: env for env in envs], num_workers=2)
+    env = async_env([lambda env=env: env for env in envs], num_workers=2)
     env.reset(seed=0)
     env.send(["a"] * 5)
     env.close()
@@ -471,7 +473,7 @@ def test_an_unreferenced_vector_is_closed():
         def close(self):
             closed.append(1)
 
-    env = AsyncVectorEnv([Closing] * 3)
+    env = async_env([Closing] * 3)
     env.reset(seed=0)
     del env
     gc.collect()
@@ -483,10 +485,12 @@ import sys
 sys.path.insert(0, {folder!r})
 from fixture_envs import Echo, Waiting, Walker
 from gem.vector import thread
-from gem.vector.async_ import AsyncVectorEnv
+from functools import partial
+from gem.vector import VectorEnv
+async_env = partial(VectorEnv.of, backend="async")
 
 fns = [lambda: Waiting(waits=60), lambda: Walker(seconds=60), Echo]
-env = AsyncVectorEnv(fns, runs=["thread", "thread", "process"])
+env = async_env(fns, runs=["thread", "thread", "process"])
 env.reset(seed=0)
 env.send(["a"] * 3)
 print(env.recv().step.infos_B[0]["pid"])
@@ -504,7 +508,7 @@ def test_program_exit_leaves_no_worker():
 
 def test_ctrl_c_while_receiving_loses_nothing(tmp_path):
     os.mkfifo(pipe := tmp_path / "pipe")
-    with AsyncVectorEnv([Waiting, Obedient, Walker], runs=["thread", "thread", "inline"]) as env:
+    with async_env([Waiting, Obedient, Walker], runs=["thread", "thread", "inline"]) as env:
         env.reset(seed=0)
         env.send([pipe] * 3)
         with pytest.raises(KeyboardInterrupt):
@@ -536,6 +540,6 @@ def test_an_environment_of_any_kind_may_be_awaited():
             pass
 
     assert not isinstance(Bare(), Env)
-    with AsyncVectorEnv([Bare]) as env:
+    with async_env([Bare]) as env:
         assert env.reset()[0] == ["awaited"]
         assert env.step(["a"]).rewards_B.tolist() == [1.0]

@@ -15,7 +15,7 @@ from fixture_envs import Counting, Echo, Faulty, Walker
 import gem
 from gem.core import StopReason
 from gem.errors import BadAction, BadValue, EpisodeOver
-from gem.vector import Autoreset, EnvStats, SyncVectorEnv, VectorEnv, make_vec
+from gem.vector import Autoreset, EnvStats, VectorEnv, make_vec
 from gem.vector.engine import Engine
 from gem.vector.slots import Slot, SlotOutcome, build_slots, close_slots
 from gem.wrappers import EpisodeTrackingWrapper
@@ -24,8 +24,8 @@ GUESS = "game:GuessTheNumber-v0"
 STATE = {"slots": [], "over": [False] * 2, "turns": [0] * 2, "rewards": [0.0] * 2}
 
 
-def vector(*turns: int, autoreset: str = "same_step", **kwargs: Any) -> SyncVectorEnv:
-    return SyncVectorEnv([lambda n=n: Counting(n, **kwargs) for n in turns], autoreset)
+def vector(*turns: int, autoreset: str = "same_step", **kwargs: Any) -> VectorEnv:
+    return VectorEnv.of([lambda n=n: Counting(n, **kwargs) for n in turns], autoreset)
 
 
 # Autoreset
@@ -404,7 +404,7 @@ def test_statistics_are_the_same_under_every_autoreset(mode):
 
 
 def test_failed_episodes_are_counted_separately_and_their_turns_are_not():
-    env = SyncVectorEnv([lambda: Counting(2, fails_at=(2,)), lambda: Counting(1)])
+    env = VectorEnv.of([lambda: Counting(2, fails_at=(2,)), lambda: Counting(1)])
     env.reset()
     env.step(["a", "a"])
     env.step(["a", "a"])
@@ -529,12 +529,12 @@ def test_sampled_actions_come_from_the_slots_environment():
 
 
 def test_a_restored_vector_continues_identically_through_autoresets():
-    def build() -> SyncVectorEnv:
+    def build() -> VectorEnv:
         return make_vec(
             "game:GuessTheNumber-v0-random", wrappers=[EpisodeTrackingWrapper], num_envs=3, seed=1, max_turns=2
         )
 
-    def play(env: SyncVectorEnv, steps: int) -> list[Any]:
+    def play(env: VectorEnv, steps: int) -> list[Any]:
         return [env.step([env.sample_random_action(i) for i in range(3)])._asdict() for _ in range(steps)]
 
     env, other = build(), build()
@@ -615,7 +615,7 @@ def test_shows_history_is_visible_through_other_wrappers():
 
 
 def test_a_failing_sample_or_state_call_leaves_no_slot_pending():
-    env = SyncVectorEnv([Echo, Faulty])
+    env = VectorEnv.of([Echo, Faulty])
     env.reset()
     state = env.get_state()
     with pytest.raises(BadValue):
@@ -641,7 +641,7 @@ def test_ctrl_c_within_a_step_fails_that_slot_and_the_vector_stays_usable():
                 raise KeyboardInterrupt
             return super().step(action)
 
-    env = SyncVectorEnv([Interrupted] * 3, on_failure="restart")
+    env = VectorEnv.of([Interrupted] * 3, on_failure="restart")
     env.reset(seed=0)
     with pytest.raises(KeyboardInterrupt):
         env.step(["a", "ctrl-c", "a"])

@@ -1,4 +1,4 @@
-"""ProcessVectorEnv: pickling, hanging and dying workers, and the end of worker processes."""
+"""Backend "process": pickling, hanging and dying workers, and the end of worker processes."""
 
 from __future__ import annotations
 
@@ -22,26 +22,27 @@ from leftovers import eventually
 from worker_envs import Obedient, Unbuildable
 
 from gem.errors import BadAction, BadValue, EnvFailed, MissingDependency, UnknownArgument, install_command
-from gem.vector import make_vec, process, worker_engine
-from gem.vector.process import ProcessVectorEnv
+from gem.vector import VectorEnv, make_vec, process, worker_engine
 from gem.vector.slots import CallTimeout
 from gem.vector.worker import CallTimer
 from gem.vector.worker_engine import split_slots
+
+process_env = partial(VectorEnv.of, backend="process")
 
 HANG_S = 60.0  # seconds after which a test counts as hanging
 LIMIT = 1000.0  # seconds that a call may take, which pass at once in a call that hangs
 SCRIPTS = Path(__file__).parent
 
 
-def vector(slots: int = 4, num_workers: int = 1, **options: Any) -> ProcessVectorEnv:
+def vector(slots: int = 4, num_workers: int = 1, **options: Any) -> VectorEnv:
     """A vector of Obedient environments, which execute the method that an action names."""
     env = options.pop("env", Obedient)
     names = ("timeout", "on_failure", "autoreset")
     own = {name: options.pop(name) for name in names if name in options}
-    return ProcessVectorEnv([partial(env, **options)] * slots, num_workers=num_workers, **own)
+    return process_env([partial(env, **options)] * slots, num_workers=num_workers, **own)
 
 
-def pids(vec: ProcessVectorEnv) -> list[int]:
+def pids(vec: VectorEnv) -> list[int]:
     """Process ids of the workers of each slot. Resets all slots."""
     return [info["pid"] for info in vec.reset(seed=0)[1]]
 
@@ -89,11 +90,11 @@ def test_every_worker_has_a_slot(slots, count, sizes):
 @pytest.mark.parametrize("num_workers", [0, -1])
 def test_there_is_at_least_one_worker(num_workers):
     with pytest.raises(BadValue, match="num_workers must be an integer >= 1"):
-        ProcessVectorEnv([Echo], num_workers=num_workers)
+        process_env([Echo], num_workers=num_workers)
 
 
 def test_one_worker_starts_per_usable_cpu():
-    with ProcessVectorEnv([Echo] * 64) as vec:
+    with process_env([Echo] * 64) as vec:
         assert len(vec.engine.workers) == min(64, len(os.sched_getaffinity(0)))
 
 
@@ -177,7 +178,7 @@ def test_a_factory_may_be_a_lambda_or_a_local_class():
     class Local(Echo):
         pass
 
-    with ProcessVectorEnv([lambda: Local()] * 2, num_workers=1) as vec:
+    with process_env([lambda: Local()] * 2, num_workers=1) as vec:
         vec.reset()
         assert vec.step(["a", "b"]).observations_B == ["a", "b"]
 
@@ -185,12 +186,12 @@ def test_a_factory_may_be_a_lambda_or_a_local_class():
 def test_without_cloudpickle_a_lambda_is_refused_with_an_install_hint(monkeypatch):
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
     with pytest.raises(MissingDependency, match="lambda.*" + re.escape(install_command("process"))):
-        ProcessVectorEnv([lambda: Echo()])
+        process_env([lambda: Echo()])
 
 
 def test_a_factory_that_cannot_be_pickled_is_reported_with_its_slot():
     with pytest.raises(BadValue, match=r"slot 1: functools.partial\(.*generator.* cannot be sent to a worker"):
-        ProcessVectorEnv([Echo, partial(Counting, fails_at=(i for i in range(3)))])
+        process_env([Echo, partial(Counting, fails_at=(i for i in range(3)))])
 
 
 # Building
@@ -397,7 +398,7 @@ def test_dead_workers_leave_no_file_open():
 @pytest.mark.slow
 def test_random_faults_lose_no_slot_and_change_no_other_episode():
     faults = partial(Faulty, rate=0.03, kinds=("raise", "die", "late"), longest=3)
-    with ProcessVectorEnv([faults] * 6, num_workers=2, timeout=LIMIT, on_failure="restart") as vec:
+    with process_env([faults] * 6, num_workers=2, timeout=LIMIT, on_failure="restart") as vec:
         vec.reset(seed=0)
         for _ in range(30):
             step = vec.step([""] * 6)
@@ -487,8 +488,10 @@ print(all(isinstance(info["answer"], Answer) for info in vec.step([Answer("a")] 
 def test_workers_print_to_standard_error_and_read_nothing(tmp_path):
     code = """
 from worker_envs import Obedient
-from gem.vector.process import ProcessVectorEnv
-with ProcessVectorEnv([Obedient]) as vec:
+from functools import partial
+from gem.vector import VectorEnv
+process_env = partial(VectorEnv.of, backend="process")
+with process_env([Obedient]) as vec:
     vec.reset()
     print(vec.step(["say"]).observations_B)
 """
@@ -501,9 +504,10 @@ BUSY = """
 import time
 from functools import partial
 from worker_envs import Obedient
-from gem.vector import process
+from gem.vector import VectorEnv, process
+process_env = partial(VectorEnv.of, backend="process")
 process.CLOSE_TIMEOUT = 0.5
-vec = process.ProcessVectorEnv([partial(Obedient, notes="notes")] * 4, num_workers=2)
+vec = process_env([partial(Obedient, notes="notes")] * 4, num_workers=2)
 print(*{info["pid"] for info in vec.reset()[1]})
 vec.send(["ACTION"] * 4)
 while open("notes").read().count("hanging") < 2:

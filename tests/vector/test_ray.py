@@ -1,4 +1,4 @@
-"""RayVectorEnv on a local cluster: hanging and dying actors, and the end of the cluster."""
+"""Backend "ray" on a local cluster: hanging and dying actors, and the end of the cluster."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from test_backends import Player, open_vec
 from worker_envs import Obedient, Unbuildable
 
 from gem.errors import BadValue, EnvFailed, MissingDependency, UnknownArgument, install_command
-from gem.vector import make_vec, worker_engine
+from gem.vector import VectorEnv, make_vec, worker_engine
 from gem.vector import ray as vector_ray
-from gem.vector.ray import RayVectorEnv
+
+ray_env = partial(VectorEnv.of, backend="ray")
 
 HANG_S = 60.0  # seconds that a program may take to start a cluster
 LIMIT = 1000.0  # seconds that a call may take, which pass at once in a call that hangs
@@ -40,16 +41,16 @@ def ray() -> Iterator[Any]:
     ray.shutdown()
 
 
-def vector(slots: int = 4, num_workers: int = 1, env: Any = Obedient, **options: Any) -> RayVectorEnv:
+def vector(slots: int = 4, num_workers: int = 1, env: Any = Obedient, **options: Any) -> VectorEnv:
     own = {name: options.pop(name) for name in ("timeout", "on_failure") if name in options}
-    return RayVectorEnv([partial(env, **options)] * slots, num_workers=num_workers, **own)
+    return ray_env([partial(env, **options)] * slots, num_workers=num_workers, **own)
 
 
 def failures(step: Any) -> list[str | None]:
     return [info.get("final_info", info).get("failure") for info in step.infos_B]
 
 
-def pids(vec: RayVectorEnv) -> list[int]:
+def pids(vec: VectorEnv) -> list[int]:
     return [info["pid"] for info in vec.reset(seed=0)[1]]
 
 
@@ -161,7 +162,7 @@ def test_closing_ends_an_actor_that_hangs(ray, monkeypatch):
 
 def test_an_address_is_refused_if_ray_is_already_connected(ray):
     with pytest.raises(BadValue, match=r"already connected.*address='10\.0\.0\.1:6379'"):
-        RayVectorEnv([Echo], address="10.0.0.1:6379")
+        ray_env([Echo], address="10.0.0.1:6379")
 
 
 def test_an_unreachable_address_is_refused_at_once(ray, monkeypatch):
@@ -169,14 +170,16 @@ def test_an_unreachable_address_is_refused_at_once(ray, monkeypatch):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         with pytest.raises(BadValue, match=r"Ray .*address='127.*refused"):
-            RayVectorEnv([Echo], address=f"127.0.0.1:{taken.getsockname()[1]}")
+            ray_env([Echo], address=f"127.0.0.1:{taken.getsockname()[1]}")
 
 
 SCRIPT = """
 import sys
 sys.path.append({path!r})
 from worker_envs import Obedient
-from gem.vector.ray import RayVectorEnv
+from functools import partial
+from gem.vector import VectorEnv
+ray_env = partial(VectorEnv.of, backend="ray")
 {lines}
 """
 
@@ -201,13 +204,13 @@ def ancestors(pid: int) -> list[int]:
 def test_a_cluster_that_gem_started_ends_with_its_last_vector_or_its_program(ray, tmp_path):
     lines = """
 import ray
-first = RayVectorEnv([lambda: Obedient()] * 3, num_workers=2, address="local")
-second = RayVectorEnv([Obedient], num_workers=1, address="local")
+first = ray_env([lambda: Obedient()] * 3, num_workers=2, address="local")
+second = ray_env([Obedient], num_workers=1, address="local")
 first.close()
 print(second.reset()[1][0]["pid"], flush=True)
 second.close()
 print(ray.is_initialized(), flush=True)
-third = RayVectorEnv([Obedient], num_workers=1, address="local")
+third = ray_env([Obedient], num_workers=1, address="local")
 print(third.reset()[1][0]["pid"], flush=True)
 sys.stdin.read()
 third.send(["hang_unreachably"])
@@ -226,7 +229,7 @@ third.send(["hang_unreachably"])
 @pytest.mark.exhaustive
 def test_a_cluster_that_gem_started_ends_with_a_program_that_is_killed(ray, tmp_path):
     lines = """
-vec = RayVectorEnv([Obedient], num_workers=1, address="local")
+vec = ray_env([Obedient], num_workers=1, address="local")
 print(vec.reset()[1][0]["pid"], flush=True)
 vec.step(["hang_unreachably"])
 """

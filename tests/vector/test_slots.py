@@ -12,7 +12,7 @@ from fixture_envs import Counting, Echo, Faulty, Walker
 
 from gem.core import Env, Step, StopReason
 from gem.errors import BadAction, BadValue, EnvFailed, InfraError
-from gem.vector import EnvStats, SyncVectorEnv
+from gem.vector import EnvStats, VectorEnv
 from gem.vector.slots import Slot, SlotCall, as_step, build_slots, close_slots
 
 
@@ -20,7 +20,7 @@ def faulty(
     *faults: dict[tuple[int, int], str], autoreset: str = "same_step", on_failure: Any = "restart", **walker: Any
 ):
     fns = [lambda own=own: Faulty(own, **{"longest": 1, **walker}) for own in faults]
-    return SyncVectorEnv(fns, autoreset, on_failure=on_failure)
+    return VectorEnv.of(fns, autoreset, on_failure=on_failure)
 
 
 def is_failed(step: Any, slot: int = 0) -> bool:
@@ -31,7 +31,7 @@ def is_failed(step: Any, slot: int = 0) -> bool:
 
 
 def test_a_failed_slot_has_no_reward_and_does_not_stop_the_others():
-    env = SyncVectorEnv([Counting, lambda: Counting(5, fails_at=(1,)), Counting], "disabled")
+    env = VectorEnv.of([Counting, lambda: Counting(5, fails_at=(1,)), Counting], "disabled")
     env.reset()
     step = env.step(["a"] * 3)
     assert np.isnan(step.rewards_B).tolist() == [False, True, False]
@@ -43,7 +43,7 @@ def test_a_failed_slot_has_no_reward_and_does_not_stop_the_others():
 
 @pytest.mark.parametrize("on_failure", ["raise", "restart"])
 def test_a_failed_slot_starts_its_next_episode(on_failure):
-    env = SyncVectorEnv([lambda: Counting(5, fails_at=(1,))], on_failure=on_failure)
+    env = VectorEnv.of([lambda: Counting(5, fails_at=(1,))], on_failure=on_failure)
     env.reset()
     before = env.envs[0]
     step = env.step(["a"])
@@ -53,7 +53,7 @@ def test_a_failed_slot_starts_its_next_episode(on_failure):
 
 
 def test_a_failure_within_autoreset_keeps_the_finished_episode_and_the_other_slots():
-    env = SyncVectorEnv([lambda: Counting(1, fails_at_reset=(2,)), lambda: Counting(9)])
+    env = VectorEnv.of([lambda: Counting(1, fails_at_reset=(2,)), lambda: Counting(9)])
     env.reset()
     step = env.step(["a", "a"])
     assert step.rewards_B.tolist() == [1.0, 1.0]
@@ -159,7 +159,7 @@ def test_a_failed_environment_is_closed():
         def step(self, action):
             raise ZeroDivisionError
 
-    env = SyncVectorEnv([Raising], on_failure="restart")
+    env = VectorEnv.of([Raising], on_failure="restart")
     env.reset()
     before = env.envs[0]
     env.step(["a"])
@@ -208,7 +208,7 @@ def test_failures_change_no_other_episode():
     sound = faulty({}, longest=3)
     broken = faulty({(1, 2): "raise", (2, 1): "infra", (4, 0): "raise"}, longest=3)
 
-    def episodes(env: SyncVectorEnv, steps: int) -> dict[str, float]:
+    def episodes(env: VectorEnv, steps: int) -> dict[str, float]:
         begun, rewards = env.reset(seed=5)[0][0], {}
         total = 0.0
         for _ in range(steps):
@@ -252,14 +252,14 @@ def test_a_failed_rebuild_reports_both_errors():
         built.append(1)
         return Faulty({(0, 1): "raise"})
 
-    env = SyncVectorEnv([build], on_failure="restart")
+    env = VectorEnv.of([build], on_failure="restart")
     env.reset(seed=0)
     with pytest.raises(EnvFailed, match=r"ZeroDivisionError.*cannot be rebuilt: OSError: no"):
         env.step(["a"])
 
 
 def test_a_refused_action_is_not_a_failure():
-    env = SyncVectorEnv([Counting], on_failure="restart")
+    env = VectorEnv.of([Counting], on_failure="restart")
     env.reset()
     before = env.envs[0]
     with pytest.raises(BadAction, match="refused"):
@@ -271,7 +271,7 @@ def test_a_refused_action_is_not_a_failure():
 @pytest.mark.parametrize("on_failure", ["ignore", None, True])
 def test_an_unknown_on_failure_is_refused(on_failure):
     with pytest.raises(BadValue, match=f"on_failure .*'raise' or 'restart'.*got {on_failure!r}"):
-        SyncVectorEnv([Counting], on_failure=on_failure)
+        VectorEnv.of([Counting], on_failure=on_failure)
 
 
 def test_a_step_that_returns_four_values_is_a_failure():
@@ -279,7 +279,7 @@ def test_a_step_that_returns_four_values_is_a_failure():
         def step(self, action):
             return "text", 0.0, False, {}
 
-    env = SyncVectorEnv([Four])
+    env = VectorEnv.of([Four])
     env.reset()
     with pytest.raises(EnvFailed, match=r"step\(\) returned .* instead of \(observation"):
         env.step(["a"])
@@ -292,7 +292,7 @@ def test_a_reset_that_returns_no_pair_is_a_failure(answer):
             return answer
 
     with pytest.raises(EnvFailed, match=r"reset\(\) returned .* instead of \(observation, info\)"):
-        SyncVectorEnv([Odd]).reset()
+        VectorEnv.of([Odd]).reset()
 
 
 # Calls made by engines
@@ -413,4 +413,4 @@ def test_a_malformed_info_of_a_reset_fails_its_slot():
             return super().reset(seed)[0], []
 
     with pytest.raises(EnvFailed, match=r"reset\(\) returned the info \[\], which is not a dict"):
-        SyncVectorEnv([Listing]).reset(seed=0)
+        VectorEnv.of([Listing]).reset(seed=0)

@@ -1,4 +1,4 @@
-"""SyncVectorEnv. Behavior shared by all backends is tested in test_base.py and test_slots.py."""
+"""Backend "sync". Behavior shared by all backends is tested in test_base.py and test_slots.py."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from fixture_envs import Counting, Echo, Faulty
 
 import gem
 from gem.errors import BadValue
-from gem.vector import SyncVectorEnv, VectorEnv
+from gem.vector import VectorEnv
 
 
 def test_sync_exposes_its_environments():
-    env = SyncVectorEnv([Counting, Echo])
+    env = VectorEnv.of([Counting, Echo])
     assert [type(e) for e in env.envs] == [Counting, Echo]
     assert isinstance(env, VectorEnv)
 
 
 def test_sync_exposes_rebuilt_environments():
-    env = SyncVectorEnv([lambda: Faulty({(0, 1): "raise"})], on_failure="restart")
+    env = VectorEnv.of([lambda: Faulty({(0, 1): "raise"})], on_failure="restart")
     env.reset(seed=0)
     before = env.envs[0]
     env.step(["a"])
@@ -28,7 +28,7 @@ def test_sync_exposes_rebuilt_environments():
 
 def test_sync_refuses_a_timeout_and_names_backends_that_accept_one():
     with pytest.raises(BadValue, match=r"no timeout \(got 1\.0\).*'thread', 'async' or 'process'"):
-        SyncVectorEnv([Counting], timeout=1.0)
+        VectorEnv.of([Counting], timeout=1.0)
 
 
 def test_slots_are_stepped_in_the_callers_thread_in_the_given_order():
@@ -39,14 +39,14 @@ def test_slots_are_stepped_in_the_callers_thread_in_the_given_order():
             seen.append((action, threading.get_ident()))
             return super().step(action)
 
-    env = SyncVectorEnv([Watched] * 3)
+    env = VectorEnv.of([Watched] * 3)
     env.reset()
     env.step({2: 2, 0: 0, 1: 1})
     assert seen == [(slot, threading.get_ident()) for slot in (2, 0, 1)]
 
 
 def test_sent_steps_run_when_they_are_received():
-    env = SyncVectorEnv([lambda: Counting(5)] * 3)
+    env = VectorEnv.of([lambda: Counting(5)] * 3)
     env.reset()
     env.send(["a"] * 3)
     assert [e.turn for e in env.envs] == [0, 0, 0]
@@ -56,8 +56,8 @@ def test_sent_steps_run_when_they_are_received():
 
 def test_a_vector_needs_a_slot():
     with pytest.raises(BadValue, match="at least one environment"):
-        SyncVectorEnv([])
+        VectorEnv.of([])
 
 
 def test_make_vec_uses_sync_by_default():
-    assert type(gem.make_vec("game:GuessTheNumber-v0", num_envs=2)) is SyncVectorEnv
+    assert gem.make_vec("game:GuessTheNumber-v0", num_envs=2).backend == "sync"

@@ -1,4 +1,4 @@
-"""ThreadVectorEnv: concurrency, abandoned calls and closing."""
+"""Backend "thread": concurrency, abandoned calls and closing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from leftovers import SOON, eventually, gem_threads
 
 from gem.core import Step
 from gem.errors import BadAction, BadValue, EnvFailed, InfraError
-from gem.vector import SyncVectorEnv, thread
+from gem.vector import VectorEnv, thread
 from gem.vector.engine import wait_readable
 from gem.vector.slots import MAX_FAILURES
-from gem.vector.thread import ThreadVectorEnv
+
+thread_env = partial(VectorEnv.of, backend="thread")
 
 LIMIT = 0.3  # seconds that a call may take
 pytestmark = pytest.mark.usefixtures("nothing_stays")
@@ -80,7 +82,7 @@ def is_failed(step: Any, slot: int = 0) -> bool:
 
 def test_finished_slots_are_received_while_one_still_waits():
     slow = Gates((0, 1))
-    with ThreadVectorEnv([slow, *[Walker] * 15]) as env:
+    with thread_env([slow, *[Walker] * 15]) as env:
         env.reset(seed=0)
         env.send(["a"] * 16)
         received = env.recv(min_envs=15)
@@ -94,7 +96,7 @@ def test_finished_slots_are_received_while_one_still_waits():
 
 def test_steps_are_received_in_order_of_completion():
     gates = [Gates((0, 1)) for _ in range(4)]
-    with ThreadVectorEnv(gates) as env:
+    with thread_env(gates) as env:
         env.reset(seed=0)
         env.send(["a"] * 4)
         for slot in (2, 0, 3, 1):
@@ -110,13 +112,13 @@ def test_resets_run_concurrently():
             together.wait(SOON)
             return super().reset(seed)
 
-    with ThreadVectorEnv([Meeting] * 16) as env:
+    with thread_env([Meeting] * 16) as env:
         assert len(env.reset(seed=0)[0]) == 16
 
 
 def test_recv_with_a_timeout_returns_what_has_arrived():
     slow = Gates((0, 1))
-    with ThreadVectorEnv([slow, Walker]) as env:
+    with thread_env([slow, Walker]) as env:
         env.reset(seed=0)
         env.send(["a", "a"])
         wait_readable(env.engine.filenos(), SOON)
@@ -126,7 +128,7 @@ def test_recv_with_a_timeout_returns_what_has_arrived():
 
 
 def test_threads_are_started_on_demand_and_reused():
-    with ThreadVectorEnv([Walker] * 8) as env:
+    with thread_env([Walker] * 8) as env:
         assert len(gem_threads()) == 0
         env.reset(ids=[0])
         assert len(gem_threads()) == 1
@@ -144,7 +146,7 @@ def test_no_more_calls_run_at_once_than_there_are_workers():
             together.wait(SOON)
             return super().step(action)
 
-    with ThreadVectorEnv([Meeting] * 9, num_workers=3) as env:
+    with thread_env([Meeting] * 9, num_workers=3) as env:
         env.reset(seed=0)
         assert env.step(["a"] * 9).rewards_B.shape == (9,)
         assert len(gem_threads()) == 3
@@ -152,7 +154,7 @@ def test_no_more_calls_run_at_once_than_there_are_workers():
 
 def test_more_slots_than_threads_are_all_stepped(monkeypatch):
     monkeypatch.setattr(thread, "MAX_THREADS", 4)
-    with ThreadVectorEnv([Walker] * 200) as env:
+    with thread_env([Walker] * 200) as env:
         env.reset(seed=0)
         assert not np.isnan(env.step(["a"] * 200).rewards_B).any()
         assert len(gem_threads()) <= 4
@@ -163,7 +165,7 @@ def test_more_slots_than_threads_are_all_stepped(monkeypatch):
 
 def test_a_call_that_times_out_fails_only_its_slot(clock):
     slow = Gates((0, 1))
-    with ThreadVectorEnv([slow, Walker], timeout=LIMIT) as env:
+    with thread_env([slow, Walker], timeout=LIMIT) as env:
         env.reset(seed=0)
         with pytest.raises(EnvFailed, match=r"slot 0 failed: timed out after 0.3 s"):
             env.step(["a", "a"])
@@ -178,7 +180,7 @@ def test_a_call_that_times_out_fails_only_its_slot(clock):
 @pytest.mark.parametrize("autoreset", ["same_step", "next_step", "disabled"])
 def test_restart_fails_the_hung_episode_and_continues_with_the_next(clock, autoreset):
     slow = Gates((0, 1))
-    with ThreadVectorEnv([slow, Walker], autoreset, timeout=LIMIT, on_failure="restart") as env:
+    with thread_env([slow, Walker], autoreset, timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=3)
         step = env.step(["a", "a"])
         info = step.infos_B[0]["final_info"] if autoreset == "same_step" else step.infos_B[0]
@@ -195,7 +197,7 @@ def test_restart_fails_the_hung_episode_and_continues_with_the_next(clock, autor
 
 def test_a_late_result_is_dropped_and_its_environment_closed(clock):
     slow = Gates((0, 1))
-    with ThreadVectorEnv([slow], timeout=LIMIT, on_failure="restart") as env:
+    with thread_env([slow], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         env.step(["a"])
         assert [gate.closings for gate in slow.built] == [0, 0]
@@ -218,7 +220,7 @@ def test_a_late_failure_starts_no_episode(clock):
         built.append(Late((0, 1)))
         return built[-1]
 
-    with ThreadVectorEnv([build], timeout=LIMIT, on_failure="restart") as env:
+    with thread_env([build], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         env.step(["a"])
         built[0].opened.set()
@@ -228,7 +230,7 @@ def test_a_late_failure_starts_no_episode(clock):
 
 def test_a_reset_that_hangs_fails_its_episode_at_the_first_step(clock):
     slow = Gates((0, 0), longest=1)
-    with ThreadVectorEnv([slow, Walker], timeout=LIMIT, on_failure="restart") as env:
+    with thread_env([slow, Walker], timeout=LIMIT, on_failure="restart") as env:
         observations, infos = env.reset(seed=7)
         assert observations == ["", "episode 0 of seed 8"]
         assert infos[0]["failure"] == "timed out after 0.3 s"
@@ -246,7 +248,7 @@ def test_after_a_hanging_reset_the_episodes_of_its_seed_follow(clock):
                 hang(opened)
             return super().reset(seed)
 
-    with ThreadVectorEnv([Asleep], timeout=LIMIT, on_failure="restart") as env:
+    with thread_env([Asleep], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         env.reset(seed=7)
         assert env.step(["a"]).observations_B == ["episode 1 of seed 7"]
@@ -255,7 +257,7 @@ def test_after_a_hanging_reset_the_episodes_of_its_seed_follow(clock):
 
 def test_a_hanging_autoreset_keeps_the_finished_episode(clock):
     slow = Gates((1, 0), longest=1)
-    with ThreadVectorEnv([slow], timeout=LIMIT, on_failure="restart") as env:
+    with thread_env([slow], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         step = env.step(["a"])
         assert not is_failed(step) and step.infos_B[0]["final_obs"].startswith("episode 0 of seed 0, turn 1")
@@ -269,7 +271,7 @@ def test_a_hanging_autoreset_keeps_the_finished_episode(clock):
 
 def test_a_second_hang_in_the_reset_fails_one_more_episode(clock):
     slow = Gates((0, 1), (1, 0))
-    with ThreadVectorEnv([slow], timeout=LIMIT, on_failure="restart") as env:
+    with thread_env([slow], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         step = env.step(["a"])
         assert is_failed(step) and step.infos_B[0]["failure"] == "timed out after 0.3 s"
@@ -282,7 +284,7 @@ def test_a_second_hang_in_the_reset_fails_one_more_episode(clock):
 
 def test_an_environment_that_always_hangs_raises():
     slow = Gates(*[(episode, 1) for episode in range(99)])
-    with ThreadVectorEnv([slow], timeout=0.05, on_failure="restart") as env:
+    with thread_env([slow], timeout=0.05, on_failure="restart") as env:
         env.reset(seed=0)
         with pytest.raises(EnvFailed, match=f"slot 0 .* {MAX_FAILURES} times.*timed out"):
             for _ in range(99):
@@ -299,7 +301,7 @@ def test_rebuilding_has_a_time_limit(clock):
         built.append(Gate((0, 1)))
         return built[-1]
 
-    with ThreadVectorEnv([build, Walker], timeout=LIMIT, on_failure="restart") as env:
+    with thread_env([build, Walker], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         with pytest.raises(EnvFailed, match="slot 0 failed 5 times in a row"):
             env.step(["a", "a"])
@@ -319,7 +321,7 @@ def test_samples_and_states_have_a_time_limit(clock, what):
         def get_state(self):
             hang(opened)
 
-    with ThreadVectorEnv([Mute], timeout=LIMIT, on_failure="restart") as env:
+    with thread_env([Mute], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         with pytest.raises(EnvFailed, match="slot 0 failed: timed out after"):
             env.sample_random_action(0) if what == "sample" else env.get_state()
@@ -333,7 +335,7 @@ def test_samples_and_states_have_a_time_limit(clock, what):
 
 def test_a_hung_slot_can_be_restored_from_a_state(clock):
     slow = Gates((0, 1))
-    with ThreadVectorEnv([slow], timeout=LIMIT) as env, SyncVectorEnv([lambda: Walker(50)]) as other:
+    with thread_env([slow], timeout=LIMIT) as env, VectorEnv.of([lambda: Walker(50)]) as other:
         env.reset(seed=0)
         with pytest.raises(EnvFailed):
             env.step(["a"])
@@ -352,14 +354,14 @@ def test_the_time_limit_is_measured_from_the_start_of_the_call(clock):
             eventually(lambda: clock.polls > seen + 1)
             return super().step(action)
 
-    with ThreadVectorEnv([Long] * 3, num_workers=1, timeout=LIMIT) as env:
+    with thread_env([Long] * 3, num_workers=1, timeout=LIMIT) as env:
         env.reset(seed=0)
         assert not np.isnan(env.step(["a"] * 3).rewards_B).any()
 
 
 def test_waiting_calls_get_a_thread_when_others_are_stuck(clock):
     slow = Gates((0, 1))
-    with ThreadVectorEnv([slow, Walker, Walker], num_workers=1, timeout=LIMIT, on_failure="restart") as env:
+    with thread_env([slow, Walker, Walker], num_workers=1, timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         step = env.step(["a"] * 3)
         assert [is_failed(step, slot) for slot in range(3)] == [True, False, False]
@@ -369,7 +371,7 @@ def test_waiting_calls_get_a_thread_when_others_are_stuck(clock):
 def test_too_many_abandoned_threads_raise_until_they_return(clock, monkeypatch):
     monkeypatch.setattr(thread, "MAX_ABANDONED", 2)
     slow = [Gates((0, 1)) for _ in range(3)]
-    with ThreadVectorEnv([*slow, Walker], timeout=LIMIT, on_failure="restart") as env:
+    with thread_env([*slow, Walker], timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         with pytest.raises(InfraError, match=r"3 threads .*at most 2.*'process'"):
             env.step(["a"] * 4)
@@ -386,7 +388,7 @@ def test_too_many_abandoned_threads_raise_until_they_return(clock, monkeypatch):
 @pytest.mark.parametrize("timeout", [0, -1, True, "1"])
 def test_a_timeout_is_seconds_above_zero(timeout):
     with pytest.raises(BadValue, match="timeout must be seconds above 0"):
-        ThreadVectorEnv([Walker], timeout=timeout)
+        thread_env([Walker], timeout=timeout)
 
 
 # Failures
@@ -397,7 +399,7 @@ def test_no_exception_of_an_environment_ends_a_thread():
         def step(self, action):
             raise asyncio.CancelledError("a BaseException")
 
-    with ThreadVectorEnv([Rude, Walker], num_workers=1) as env:
+    with thread_env([Rude, Walker], num_workers=1) as env:
         env.reset(seed=0)
         with pytest.raises(EnvFailed, match="slot 0: CancelledError: a BaseException"):
             env.step(["a", "a"])
@@ -406,7 +408,7 @@ def test_no_exception_of_an_environment_ends_a_thread():
 
 
 def test_a_caller_error_is_raised_to_the_caller():
-    with ThreadVectorEnv([Counting, Counting]) as env:
+    with thread_env([Counting, Counting]) as env:
         env.reset()
         with pytest.raises(BadAction, match="refused"):
             env.step(["refused", "a"])
@@ -420,7 +422,7 @@ def test_a_build_failure_leaves_no_environment_open():
         raise OSError("no memory")
 
     with pytest.raises(OSError, match="no memory"):
-        ThreadVectorEnv([lambda: first, fail])
+        thread_env([lambda: first, fail])
     assert first.closed == 1
 
 
@@ -429,7 +431,7 @@ def test_a_build_failure_leaves_no_environment_open():
 
 def test_closing_closes_every_environment_once():
     envs = [Counting() for _ in range(5)]
-    with ThreadVectorEnv([lambda env=env: env for env in envs]) as env:
+    with thread_env([lambda env=env: env for env in envs]) as env:
         env.reset()
     env.close()
     assert [env.closed for env in envs] == [1] * 5
@@ -442,7 +444,7 @@ def test_closing_waits_for_a_call_that_is_about_to_end():
         def close(self):
             slow.open()
 
-    env = ThreadVectorEnv([slow, Opener])
+    env = thread_env([slow, Opener])
     env.reset(seed=0)
     env.send({0: "a"})
     slow.built[0].reached.wait(SOON)
@@ -453,7 +455,7 @@ def test_closing_waits_for_a_call_that_is_about_to_end():
 def test_closing_does_not_wait_for_hanging_calls(caplog, monkeypatch):
     monkeypatch.setattr(thread, "CLOSE_TIMEOUT", 0.2)
     slow, last = Gates((0, 1)), Gates()
-    env = ThreadVectorEnv([slow, last])
+    env = thread_env([slow, last])
     env.reset(seed=0)
     env.send(["a", "a"])
     slow.built[0].reached.wait(SOON)
@@ -473,7 +475,7 @@ def test_an_environment_that_hangs_while_it_closes_does_not_keep_the_others_open
         def close(self):
             opened.wait(SOON)
 
-    env = ThreadVectorEnv([Clinging, last])
+    env = thread_env([Clinging, last])
     env.close()
     eventually(lambda: last.built[0].closings == 1)
     opened.set()
@@ -481,7 +483,7 @@ def test_an_environment_that_hangs_while_it_closes_does_not_keep_the_others_open
 
 def test_an_unreferenced_vector_is_closed():
     gates = Gates()
-    env = ThreadVectorEnv([gates] * 3)
+    env = thread_env([gates] * 3)
     env.reset(seed=0)
     del env
     gc.collect()
@@ -491,9 +493,11 @@ def test_an_unreferenced_vector_is_closed():
 PROGRAM = """
 import os, sys, threading
 sys.path.insert(0, {folder!r})
+from functools import partial
 from fixture_envs import Faulty
-from gem.vector import thread
+from gem.vector import VectorEnv, thread
 
+thread_env = partial(VectorEnv.of, backend="thread")
 thread.CLOSE_TIMEOUT = 60.0
 together = threading.Barrier(3)
 
@@ -509,7 +513,7 @@ class Clock:  # time passes when the thread that hangs is the last one
     def monotonic():
         return thread.CLOSE_TIMEOUT * (threading.active_count() == 2)
 
-env = thread.ThreadVectorEnv([lambda: Loud({{(0, 1): "hang"}}, hang=600), Loud, Loud])
+env = thread_env([lambda: Loud({{(0, 1): "hang"}}, hang=600), Loud, Loud])
 if "reset" in sys.argv:
     env.reset(seed=0)
 if "hang" in sys.argv:
@@ -534,7 +538,7 @@ def test_program_exit_closes_environments_and_is_not_blocked(how, closed):
 @pytest.mark.slow
 def test_ctrl_c_while_receiving_loses_nothing():
     slow = Gates((0, 1))
-    with ThreadVectorEnv([slow, Walker]) as env:
+    with thread_env([slow, Walker]) as env:
         env.reset(seed=0)
         env.send(["a", "a"])
         with pytest.raises(KeyboardInterrupt):
@@ -550,7 +554,7 @@ def test_faults_in_many_slots_are_all_accounted_for(clock, tmp_path):
     def build() -> Faulty:
         return Faulty(rate=0.05, kinds=("raise", "infra", "hang"), log=log, longest=8)
 
-    with ThreadVectorEnv([build] * 16, timeout=LIMIT, on_failure="restart") as env:
+    with thread_env([build] * 16, timeout=LIMIT, on_failure="restart") as env:
         env.reset(seed=0)
         for _ in range(20):
             env.step(["a"] * 16)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from gem.core import Env, Step
-from gem.vector import SyncVectorEnv
+from gem.vector import VectorEnv
 from gem.wrappers import EpisodeTrackingWrapper
 
 
@@ -58,7 +58,7 @@ def test_the_info_dict_of_the_environment_is_not_modified():
 
 
 def test_the_final_info_of_a_vector_has_the_counts():
-    env = SyncVectorEnv([lambda: EpisodeTrackingWrapper(PaysEnv())])
+    env = VectorEnv.of([lambda: EpisodeTrackingWrapper(PaysEnv())])
     env.reset()
     env.step(["1"])
     info = env.step(["9"]).infos_B[0]

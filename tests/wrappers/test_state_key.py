@@ -11,7 +11,7 @@ from gem.policies import ScriptedPolicy
 from gem.registry import make
 from gem.rollout import Collector
 from gem.trajectory import Trajectory
-from gem.vector import SyncVectorEnv
+from gem.vector import VectorEnv
 from gem.wrappers import StateKeyWrapper
 
 
@@ -48,7 +48,7 @@ def test_the_key_of_a_board_game_is_its_board():
 
 def test_turns_record_the_key_of_the_state_before_them_also_after_a_restart():
     policy = ScriptedPolicy(["wait", "right"])
-    collector = Collector(SyncVectorEnv([lambda: StateKeyWrapper(Corridor())]))
+    collector = Collector(VectorEnv.of([lambda: StateKeyWrapper(Corridor())]))
     (episode,) = collector.collect(policy, episodes=1)
     assert [turn.state_key for turn in episode.turns] == [None, {"at": 0}, {"at": 1}, {"at": 1}][: len(episode.turns)]
     again = Trajectory.from_json(episode.to_json())
@@ -77,7 +77,7 @@ def test_gigpo_compares_turns_with_equal_keys():
     pytest.importorskip("torch")
     from gem.rl.estimate.batch import episode_rewards
 
-    collector = Collector(SyncVectorEnv([lambda: StateKeyWrapper(Corridor())]))
+    collector = Collector(VectorEnv.of([lambda: StateKeyWrapper(Corridor())]))
     (episode,) = collector.collect(ScriptedPolicy(["wait", "right", "wait", "right"]), episodes=1)
     keys = episode_rewards([], [episode])[0].states_K
     assert [k == keys[2] for k in keys] == [False, False, True, True]

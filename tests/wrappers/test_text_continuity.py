@@ -21,7 +21,7 @@ from gem.rollout import collect
 from gem.tools.function_tool import FunctionTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 from gem.trajectory import Trajectory
-from gem.vector import SyncVectorEnv
+from gem.vector import VectorEnv
 from gem.wrappers import ObservationWrapper, get_wrapper_fns
 
 START, END, OTHER = "<|im_start|>", "<|im_end|>", "<|endoftext|>"
@@ -203,7 +203,7 @@ class SpellingPolicy:
 
 
 def played(mode: str, replies: list[str]) -> Trajectory:
-    env = SyncVectorEnv([lambda: wrapped(mode, turns=len(replies))])
+    env = VectorEnv.of([lambda: wrapped(mode, turns=len(replies))])
     (trajectory,) = collect(env, SpellingPolicy(replies), episodes=1)
     return trajectory
 

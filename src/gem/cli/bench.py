@@ -30,7 +30,7 @@ from gem.cli.flags import REQUIRED, flag
 from gem.cli.output import print_json, wrap_for
 from gem.errors import BadValue
 from gem.vector import VectorEnv, make_vec
-from gem.vector.make import BACKENDS
+from gem.vector.base import BACKENDS
 from gem.wrappers import get_wrapper_fns
 
 DRAWN = 8  # number of actions drawn per slot; they are used cyclically

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gem.vector import async_, sync
 from gem.vector.base import Autoreset, VectorEnv
 from gem.vector.slots import Factory
 
@@ -16,15 +15,16 @@ ArrayType = np.ndarray
 AutoresetMode = Autoreset
 
 
-class _ForwardingType(type):
-    """Type of a class whose isinstance() also accepts its attribute ``forwards_to``, which make_vec() returns."""
+class _PublishedType(type):
+    """Type of classes that stand for a backend: what make_vec() returns for the backend is an instance of them."""
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, vars(cls).get("forwards_to", ())) or super().__instancecheck__(instance)
+        backend = vars(cls).get("stands_for")
+        return (isinstance(instance, VectorEnv) and instance.backend == backend) or super().__instancecheck__(instance)
 
 
-class SyncVectorEnv(sync.SyncVectorEnv, metaclass=_ForwardingType):
-    """gem.vector.SyncVectorEnv with the published arguments.
+class SyncVectorEnv(VectorEnv, metaclass=_PublishedType):
+    """A vector environment of backend "sync", with the published arguments.
 
     Args:
         env_ids: one id per slot.
@@ -32,25 +32,17 @@ class SyncVectorEnv(sync.SyncVectorEnv, metaclass=_ForwardingType):
         autoreset_mode: see Autoreset.
     """
 
-    forwards_to = sync.SyncVectorEnv
+    stands_for = "sync"
 
     def __init__(
         self, env_ids: Sequence[str], env_fns: Sequence[Factory], autoreset_mode: Autoreset = Autoreset.SAME_STEP
     ) -> None:
-        super().__init__(env_fns, autoreset_mode)
+        built = VectorEnv.of(env_fns, autoreset_mode, backend=self.stands_for)
+        super().__init__(built.engine, built.autoreset)
         self.env_ids = list(env_ids)
 
 
-class AsyncVectorEnv(async_.AsyncVectorEnv, metaclass=_ForwardingType):
-    """gem.vector's AsyncVectorEnv with the published arguments, which are those of SyncVectorEnv above.
+class AsyncVectorEnv(SyncVectorEnv):
+    """A vector environment of backend "async", with the published arguments and one thread per slot."""
 
-    As published, it has one thread per slot.
-    """
-
-    forwards_to = async_.AsyncVectorEnv
-
-    def __init__(
-        self, env_ids: Sequence[str], env_fns: Sequence[Factory], autoreset_mode: Autoreset = Autoreset.SAME_STEP
-    ) -> None:
-        super().__init__(env_fns, autoreset_mode)
-        self.env_ids = list(env_ids)
+    stands_for = "async"

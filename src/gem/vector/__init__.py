@@ -3,6 +3,5 @@
 from gem.vector.base import Autoreset, Received, VecStep, VectorEnv
 from gem.vector.make import make_vec
 from gem.vector.stats import EnvStats
-from gem.vector.sync import SyncVectorEnv
 
-__all__ = ["Autoreset", "EnvStats", "Received", "SyncVectorEnv", "VecStep", "VectorEnv", "make_vec"]
+__all__ = ["Autoreset", "EnvStats", "Received", "VecStep", "VectorEnv", "make_vec"]

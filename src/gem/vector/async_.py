@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 from gem._internal.event_loop import BackgroundLoop
 from gem.core import has_coroutines, waits
 from gem.errors import BadValue, EnvFailed
-from gem.vector.base import Autoreset, VectorEnv
 from gem.vector.engine import Engine, wait_readable
 from gem.vector.slots import (
     Factory,
@@ -30,7 +29,6 @@ from gem.vector.slots import (
     SlotOutcome,
     as_step,
     build_slots,
-    check_vector_options,
     start_at,
 )
 from gem.vector.sync import InlineEngine
@@ -40,52 +38,6 @@ EXECUTION_MODES = ("inline", "thread", "process")  # values of EnvSpec.runs
 EXECUTOR_THREADS = 64  # size of the event loop's executor, which runs blocking calls (asyncio.to_thread)
 
 Result = TypeVar("Result")
-
-
-class AsyncVectorEnv(VectorEnv):
-    """Run each slot in its own execution mode.
-
-    Args:
-        env_fns: one callable per slot that builds its environment.
-        autoreset: see Autoreset.
-        timeout: seconds for one call of one environment; see ThreadVectorEnv, and ProcessVectorEnv for slots in
-            processes. A coroutine that exceeds the limit is cancelled. If a timeout is set, slots with execution mode
-            "inline" run on threads instead. None sets no limit.
-        on_failure: see Slot.
-        num_workers: maximum number of threads and maximum number of processes. None uses the defaults of
-            ThreadVectorEnv and ProcessVectorEnv.
-        runs: execution mode of each slot: "inline" (in the thread that calls step() or recv()), "thread" or "process".
-            None means "thread" for all slots.
-
-    Environments with coroutines (see gem.core.has_coroutines) share one event loop, whatever their execution mode is,
-    unless it is "process". If every slot runs inline, AsyncVectorEnv behaves like SyncVectorEnv.
-    """
-
-    def __init__(
-        self,
-        env_fns: Sequence[Factory],
-        autoreset: str | Autoreset = Autoreset.SAME_STEP,
-        *,
-        timeout: float | None = None,
-        on_failure: OnFailure = "raise",
-        num_workers: int | None = None,
-        runs: Sequence[str] | None = None,
-    ) -> None:
-        mode = Autoreset.of(autoreset)
-        check_vector_options(env_fns, on_failure, timeout)
-        modes = ["thread"] * len(env_fns) if runs is None else list(runs)
-        _check_execution_modes(modes, len(env_fns))
-        if timeout is not None:
-            modes = ["thread" if own == "inline" else own for own in modes]
-        engine = _build_engine(
-            env_fns,
-            modes,
-            same_step=mode is Autoreset.SAME_STEP,
-            on_failure=on_failure,
-            timeout=timeout,
-            num_workers=num_workers,
-        )
-        super().__init__(engine, mode)
 
 
 class CompositeEngine(Engine):
@@ -287,24 +239,41 @@ def _is_awaited(task: ThreadTask) -> bool:
     return is_awaited and task.why is None and task.call.method in ("step", "reset") and task.slot.is_healthy
 
 
-def _build_engine(
-    env_fns: Sequence[Factory],
-    modes: Sequence[str],
+def async_engine(
+    factories: Mapping[int, Factory],
     *,
     same_step: bool,
     on_failure: OnFailure,
     timeout: float | None,
-    num_workers: int | None,
+    num_workers: int | None = None,
+    runs: Sequence[str] | None = None,
 ) -> Engine:
-    """Build an engine that runs each slot in its execution mode."""
-    local = {slot: build for slot, build in enumerate(env_fns) if modes[slot] != "process"}
-    remote = {slot: build for slot, build in enumerate(env_fns) if modes[slot] == "process"}
+    """Return an engine that runs each slot in its own execution mode.
+
+    Args:
+        timeout: seconds for one call of one environment; see ThreadEngine, and ProcessEngine for slots in processes. A
+            coroutine that exceeds the limit is cancelled. If a timeout is set, slots with execution mode "inline" run
+            on threads instead. None sets no limit.
+        num_workers: maximum number of threads and maximum number of processes. None uses the defaults of ThreadEngine
+            and ProcessEngine.
+        runs: execution mode of each slot: "inline" (in the thread that calls step() or recv()), "thread" or "process".
+            None means "thread" for all slots.
+
+    Environments with coroutines (see gem.core.has_coroutines) share one event loop, whatever their execution mode is,
+    unless it is "process". If every slot runs inline, the engine is that of the backend "sync".
+    """
+    modes = ["thread"] * len(factories) if runs is None else list(runs)
+    _check_execution_modes(modes, len(factories))
+    if timeout is not None:
+        modes = ["thread" if own == "inline" else own for own in modes]
+    local = {slot: build for slot, build in factories.items() if modes[slot] != "process"}
+    remote = {slot: build for slot, build in factories.items() if modes[slot] == "process"}
     engines: list[Engine] = []
     try:
         if local:
             loop = _EnvLoop()
-            factories = {slot: partial(_build_awaited, build, loop) for slot, build in local.items()}
-            slots = build_slots(factories, same_step=same_step, on_failure=on_failure)
+            awaited = {slot: partial(_build_awaited, build, loop) for slot, build in local.items()}
+            slots = build_slots(awaited, same_step=same_step, on_failure=on_failure)
             waiting = {n: slot for n, slot in slots.items() if modes[n] == "thread" or _waits(slot.env)}
             inline = {n: slot for n, slot in slots.items() if n not in waiting}
             engines += [InlineEngine(inline)] if inline else []

@@ -10,20 +10,31 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from gem._internal.imports import resolve
 from gem.core import Info, Step
-from gem.errors import BadAction, BadValue, EnvFailed, EpisodeOver
+from gem.errors import BadAction, BadValue, EnvFailed, EpisodeOver, did_you_mean
 from gem.seeding import check_seed
 from gem.vector.engine import Engine, wait_readable
 from gem.vector.orders import SharedOrders
-from gem.vector.slots import SlotCall, SlotOutcome, step_into_next
+from gem.vector.slots import Factory, OnFailure, SlotCall, SlotOutcome, check_vector_options, step_into_next
 from gem.vector.stats import EnvStats, SlotStats
 
 Actions = Sequence[Any] | Mapping[int, Any]
+VectorEnvT = TypeVar("VectorEnvT", bound="VectorEnv")
+
+# name → (function or class that builds the engine, its own options)
+BACKENDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "sync": ("gem.vector.sync:sync_engine", ()),
+    "async": ("gem.vector.async_:async_engine", ("num_workers", "runs")),
+    "thread": ("gem.vector.thread:thread_engine", ("num_workers",)),
+    "process": ("gem.vector.process:ProcessEngine", ("num_workers",)),
+    "ray": ("gem.vector.ray:RayEngine", ("num_workers", "address")),
+}
 
 
 class Autoreset(str, Enum):
@@ -78,11 +89,13 @@ class VectorEnv:
 
     Attributes:
         env_ids: registered id of each slot's environment. None for an environment that was not made by id.
+        backend: name of the backend; None if the engine was passed.
         collector: the Collector that rollout.collect() uses for this vector environment. None before the first call.
     """
 
     def __init__(self, engine: Engine, autoreset: Autoreset) -> None:
         self.engine, self.autoreset = engine, autoreset
+        self.backend: str | None = None
         self.num_envs = len(engine.metadata)
         self.env_ids: list[str | None] = [engine.metadata[i].env_id for i in range(self.num_envs)]
         self.collector: Any = None
@@ -96,6 +109,40 @@ class VectorEnv:
         self._closed = False
         self._ends_on_truncation = [i for i in range(self.num_envs) if engine.metadata[i].ends_on_truncation]
         self._stats = SlotStats(self.env_ids)
+
+    @classmethod
+    def of(
+        cls: type[VectorEnvT],
+        env_fns: Sequence[Factory],
+        autoreset: str | Autoreset = Autoreset.SAME_STEP,
+        *,
+        backend: str = "sync",
+        timeout: float | None = None,
+        on_failure: OnFailure = "raise",
+        **options: Any,
+    ) -> VectorEnvT:
+        """Build a vector environment from functions. make_vec() builds one from ids.
+
+        Args:
+            env_fns: one callable per slot that builds its environment.
+            autoreset: see Autoreset.
+            backend: where the slots run; a name in BACKENDS. See make_vec().
+            timeout: seconds for one call of one environment. None sets no limit. Must be None for "sync".
+            on_failure: see make_vec().
+            options: of the backend; None stands for its default. num_workers for all but "sync", address for "ray",
+                runs for "async"; see ThreadEngine, ProcessEngine, RayEngine and async_engine().
+
+        Raises:
+            BadValue: an argument is invalid, or the backend does not support it.
+            Exception: any exception of a function.
+        """
+        mode, own = Autoreset.of(autoreset), _options_of(backend, options)
+        check_vector_options(env_fns, on_failure, timeout)
+        factories, same_step = dict(enumerate(env_fns)), mode is Autoreset.SAME_STEP
+        build = resolve(BACKENDS[backend][0])
+        vec_env = cls(build(factories, same_step=same_step, on_failure=on_failure, timeout=timeout, **own), mode)
+        vec_env.backend = backend
+        return vec_env
 
     @property
     def envs(self) -> list[Any]:
@@ -545,3 +592,19 @@ class VectorEnv:
     def _check_open(self) -> None:
         if self._closed:
             raise EpisodeOver("this vector env is closed")
+
+
+def _options_of(backend: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are not None. Raises BadValue for a backend or an option that does not exist."""
+    if backend not in BACKENDS:
+        raise BadValue(
+            f"no backend {backend!r}{did_you_mean(str(backend), BACKENDS)}  (there are: {', '.join(BACKENDS)})"
+        )
+    wanted = {name: value for name, value in given.items() if value is not None}
+    for name, value in wanted.items():
+        if name not in BACKENDS[backend][1]:
+            takers = ", ".join(other for other, (_, names) in BACKENDS.items() if name in names) or "no backend"
+            raise BadValue(f"{name}={value!r} is not available for backend {backend!r}, only for {takers}")
+    if "num_workers" in wanted and (type(wanted["num_workers"]) is not int or wanted["num_workers"] < 1):
+        raise BadValue(f"num_workers must be an integer >= 1, got {wanted['num_workers']!r}")
+    return wanted

@@ -7,30 +7,12 @@ from functools import partial
 from typing import Any
 
 from gem._internal.annotations import check_types
-from gem._internal.imports import resolve
 from gem.datasets.tasks import DatasetTask
-from gem.errors import BadValue, did_you_mean
+from gem.errors import BadValue
 from gem.registry import ENV_REGISTRY, EnvSpec, ends_on_truncation, make
 from gem.seeding import check_seed, fresh_seed
-from gem.vector.base import Autoreset, VectorEnv
+from gem.vector.base import BACKENDS, Autoreset, VectorEnv
 from gem.vector.slots import OnFailure
-
-# name → "module:class"; each class takes env_fns, autoreset, timeout=, on_failure= and its own options by keyword.
-BACKENDS = {
-    "sync": "gem.vector.sync:SyncVectorEnv",
-    "async": "gem.vector.async_:AsyncVectorEnv",
-    "thread": "gem.vector.thread:ThreadVectorEnv",
-    "process": "gem.vector.process:ProcessVectorEnv",
-    "ray": "gem.vector.ray:RayVectorEnv",
-}
-# Keyword options that each backend accepts. make_vec passes unknown keyword arguments to the environments.
-OPTIONS = {
-    "sync": (),
-    "async": ("num_workers",),
-    "thread": ("num_workers",),
-    "process": ("num_workers",),
-    "ray": ("num_workers", "address"),
-}
 
 
 def make_vec(
@@ -91,7 +73,7 @@ def make_vec(
             f"wrappers must be callables, got {wrappers!r}; gem.wrappers.get_wrapper_fns converts names to callables"
         )
     name = _backend(backend, async_mode)
-    options = _options(name, num_workers=num_workers, address=address)
+    options: dict[str, Any] = {"num_workers": num_workers, "address": address}
     slots = _slots(env_ids, vec_kwargs, num_envs)
     first = None if seed is None else check_seed(seed)
     orders = _shared_orders(slots, kwargs, first, group_size)
@@ -103,8 +85,7 @@ def make_vec(
         env_fns.append(partial(build, ENV_REGISTRY[env_id], {**seeded, **merged}, tuple(wrappers), orders[i]))
     if name == "async":
         options["runs"] = [ENV_REGISTRY[env_id].runs for env_id, _ in slots]
-    vec_env: VectorEnv = resolve(BACKENDS[name])(env_fns, autoreset, timeout=timeout, on_failure=on_failure, **options)
-    return vec_env
+    return VectorEnv.of(env_fns, autoreset, backend=name, timeout=timeout, on_failure=on_failure, **options)
 
 
 def build(
@@ -151,24 +132,9 @@ def _shared_orders(
 def _backend(backend: str | None, async_mode: bool) -> str:
     if backend is None:
         return "async" if async_mode else "sync"
-    if backend not in BACKENDS:
-        raise BadValue(
-            f"no backend {backend!r}{did_you_mean(str(backend), BACKENDS)}  (there are: {', '.join(BACKENDS)})"
-        )
-    if async_mode and backend != "async":
+    if async_mode and backend in BACKENDS and backend != "async":
         raise BadValue(f"async_mode=True means backend 'async', which conflicts with backend={backend!r}")
     return backend
-
-
-def _options(backend: str, **given: Any) -> dict[str, Any]:
-    wanted = {name: value for name, value in given.items() if value is not None}
-    for name, value in wanted.items():
-        if name not in OPTIONS[backend]:
-            takers = [other for other, names in OPTIONS.items() if name in names]
-            raise BadValue(f"{name}={value!r} is not available for backend {backend!r}, only for {', '.join(takers)}")
-        if name == "num_workers" and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise BadValue(f"num_workers must be an integer >= 1, got {value!r}")
-    return wanted
 
 
 def _slots(

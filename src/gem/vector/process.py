@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from gem._internal.worker_process import WorkerDied, WorkerProcess, usable_cpus
-from gem.vector.base import Autoreset, VectorEnv
 from gem.vector.engine import wait_readable
-from gem.vector.slots import Factory, OnFailure, SlotOutcome, check_vector_options
+from gem.vector.slots import Factory, OnFailure, SlotOutcome
 from gem.vector.worker import PackedCall, WorkerSpec, unpack_messages
 from gem.vector.worker_engine import SlotWorker, WorkerEngine
 
@@ -22,12 +21,12 @@ CLOSE_TIMEOUT = 3.0  # seconds that workers have to close their environments; af
 _SEND_TIMEOUT = 30.0  # seconds that an idle worker has to read a message; afterwards, it is replaced
 
 
-class ProcessVectorEnv(VectorEnv):
+class ProcessEngine(WorkerEngine):
     """Run slots in worker processes. Each worker steps its slots one after another.
 
     Args:
-        env_fns: one callable per slot that builds its environment in a worker.
-        autoreset: see Autoreset.
+        factories: slot → callable that builds its environment in a worker.
+        same_step: see Slot.
         timeout: seconds for one call of one environment, measured from the start of the call. A call that hangs in
             Python code is interrupted, and only its slot fails. If a call cannot be interrupted (C code that does not
             return), its worker is killed worker_engine.KILL_DELAY seconds after the limit, and the episodes of all
@@ -41,30 +40,6 @@ class ProcessVectorEnv(VectorEnv):
     slots.MAX_FAILURES workers in a row have died while running only a call of this slot. All slots of a worker are
     disabled after worker_engine.MAX_DEATHS workers in a row have died without returning a result.
     """
-
-    def __init__(
-        self,
-        env_fns: Sequence[Factory],
-        autoreset: str | Autoreset = Autoreset.SAME_STEP,
-        *,
-        timeout: float | None = None,
-        on_failure: OnFailure = "raise",
-        num_workers: int | None = None,
-    ) -> None:
-        mode = Autoreset.of(autoreset)
-        check_vector_options(env_fns, on_failure, timeout)
-        engine = ProcessEngine(
-            dict(enumerate(env_fns)),
-            same_step=mode is Autoreset.SAME_STEP,
-            on_failure=on_failure,
-            timeout=timeout,
-            num_workers=num_workers,
-        )
-        super().__init__(engine, mode)
-
-
-class ProcessEngine(WorkerEngine):
-    """Runs slots in worker processes. See ProcessVectorEnv."""
 
     def __init__(
         self,

@@ -7,13 +7,12 @@ import sys
 import time
 import weakref
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from gem._internal.worker_process import WorkerDied
 from gem.errors import BadValue, require
-from gem.vector.base import Autoreset, VectorEnv
-from gem.vector.slots import Factory, OnFailure, SlotOutcome, check_vector_options, close_slots
+from gem.vector.slots import Factory, OnFailure, SlotOutcome, close_slots
 from gem.vector.worker import BuildReport, PackedCall, SlotRunner, WorkerSpec, build, unpack_messages
 from gem.vector.worker_engine import SlotWorker, WorkerEngine
 
@@ -22,52 +21,6 @@ CLOSE_TIMEOUT = 3.0  # seconds that actors have to close their environments; aft
 # the overhead is about 10 %, and outcomes are not delayed much by the calls that follow in the queue.
 SLICE = 0.01
 _CONNECT_TIMEOUT = 10.0  # seconds that a node has to accept a connection
-
-
-class RayVectorEnv(VectorEnv):
-    """Run slots in Ray actors. Each actor steps its slots one after another.
-
-    Args:
-        env_fns: one callable per slot that builds its environment in an actor.
-        autoreset: see Autoreset.
-        timeout: seconds for one call of one environment, measured from the start of the call. A call that hangs in
-            Python code is interrupted, and only its slot fails. If a call cannot be interrupted, its actor is killed
-            after twice the limit plus worker_engine.KILL_DELAY seconds, and the episodes of all slots of that actor
-            fail. None sets no limit.
-        on_failure: see Slot. If an actor dies, all of its environments count as failed.
-        num_workers: number of actors, at most one per slot. None uses one per CPU of the cluster.
-        address: address of the cluster. None uses an existing connection, or else finds a running cluster or starts
-            a local one.
-
-    gem must be installed on every node. If this class opened the connection or started the cluster, it is shut down
-    when the last vector environment that uses Ray is closed. A connection opened by the caller stays open.
-
-    Raises:
-        MissingDependency: Ray is not installed.
-        BadValue: the cluster cannot be reached, or Ray is already connected to another address.
-    """
-
-    def __init__(
-        self,
-        env_fns: Sequence[Factory],
-        autoreset: str | Autoreset = Autoreset.SAME_STEP,
-        *,
-        timeout: float | None = None,
-        on_failure: OnFailure = "raise",
-        num_workers: int | None = None,
-        address: str | None = None,
-    ) -> None:
-        mode = Autoreset.of(autoreset)
-        check_vector_options(env_fns, on_failure, timeout)
-        engine = RayEngine(
-            dict(enumerate(env_fns)),
-            same_step=mode is Autoreset.SAME_STEP,
-            on_failure=on_failure,
-            timeout=timeout,
-            num_workers=num_workers,
-            address=address,
-        )
-        super().__init__(engine, mode)
 
 
 class RayConnection:
@@ -105,7 +58,27 @@ CONNECTION = RayConnection()
 
 
 class RayEngine(WorkerEngine):
-    """Runs slots in Ray actors. See RayVectorEnv."""
+    """Run slots in Ray actors. Each actor steps its slots one after another.
+
+    Args:
+        factories: slot → callable that builds its environment in an actor.
+        same_step: see Slot.
+        timeout: seconds for one call of one environment, measured from the start of the call. A call that hangs in
+            Python code is interrupted, and only its slot fails. If a call cannot be interrupted, its actor is killed
+            after twice the limit plus worker_engine.KILL_DELAY seconds, and the episodes of all slots of that actor
+            fail. None sets no limit.
+        on_failure: see Slot. If an actor dies, all of its environments count as failed.
+        num_workers: number of actors, at most one per slot. None uses one per CPU of the cluster.
+        address: address of the cluster. None uses an existing connection, or else finds a running cluster or starts
+            a local one.
+
+    gem must be installed on every node. If the engine opened the connection or started the cluster, it is shut down
+    when the last vector environment that uses Ray is closed. A connection opened by the caller stays open.
+
+    Raises:
+        MissingDependency: Ray is not installed.
+        BadValue: the cluster cannot be reached, or Ray is already connected to another address.
+    """
 
     def __init__(
         self,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gem.core import Step
 from gem.errors import BadValue
-from gem.vector.base import Autoreset, VectorEnv
 from gem.vector.engine import Engine
 from gem.vector.slots import (
     Factory,
@@ -17,43 +16,27 @@ from gem.vector.slots import (
     SlotCall,
     SlotOutcome,
     build_slots,
-    check_vector_options,
     close_slots,
 )
 
 
-class SyncVectorEnv(VectorEnv):
-    """Step all slots one after another in the caller's thread.
+def sync_engine(
+    factories: Mapping[int, Factory], *, same_step: bool, on_failure: OnFailure, timeout: float | None
+) -> InlineEngine:
+    """Return an engine that steps all slots one after another in the caller's thread.
 
-    This is the reference implementation, and the fastest backend for environments whose steps take microseconds.
+    This is the reference implementation, and the fastest backend for environments whose steps take microseconds. recv()
+    runs all pending calls and returns their results, for any value of min_envs.
 
-    Args:
-        env_fns: one callable per slot that builds its environment.
-        autoreset: see Autoreset.
-        timeout: must be None, because a call in the caller's thread cannot be stopped.
-        on_failure: see Slot.
-
-    recv() runs all pending calls and returns their results, for any value of min_envs.
+    Raises:
+        BadValue: there is a timeout, but a call in the caller's thread cannot be stopped.
     """
-
-    def __init__(
-        self,
-        env_fns: Sequence[Factory],
-        autoreset: str | Autoreset = Autoreset.SAME_STEP,
-        *,
-        timeout: float | None = None,
-        on_failure: OnFailure = "raise",
-    ) -> None:
-        if timeout is not None:
-            raise BadValue(
-                f"sync cannot stop an environment that hangs, so it takes no timeout (got {timeout!r}); "
-                "backend 'thread', 'async' or 'process' can"
-            )
-        mode = Autoreset.of(autoreset)
-        check_vector_options(env_fns, on_failure)
-        same_step = mode is Autoreset.SAME_STEP
-        slots = build_slots(dict(enumerate(env_fns)), same_step=same_step, on_failure=on_failure)
-        super().__init__(InlineEngine(slots), mode)
+    if timeout is not None:
+        raise BadValue(
+            f"sync cannot stop an environment that hangs, so it takes no timeout (got {timeout!r}); "
+            "backend 'thread', 'async' or 'process' can"
+        )
+    return InlineEngine(build_slots(factories, same_step=same_step, on_failure=on_failure))
 
 
 class InlineEngine(Engine):

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gem.errors import EnvFailed, InfraError
-from gem.vector.base import Autoreset, VectorEnv
 from gem.vector.engine import Engine, OutcomeQueue, wait_readable
 from gem.vector.slots import (
     Factory,
@@ -26,7 +25,6 @@ from gem.vector.slots import (
     SlotCall,
     SlotOutcome,
     build_slots,
-    check_vector_options,
     describe,
 )
 
@@ -36,43 +34,33 @@ CLOSE_TIMEOUT = 4.0  # seconds that environments have to finish their calls and 
 _log = logging.getLogger(__name__)
 
 
-class ThreadVectorEnv(VectorEnv):
-    """Run the calls of different slots on different threads, so that slots do not wait for each other.
+def thread_engine(
+    factories: Mapping[int, Factory],
+    *,
+    same_step: bool,
+    on_failure: OnFailure,
+    timeout: float | None,
+    num_workers: int | None = None,
+) -> ThreadEngine:
+    """Return an engine that runs the calls of different slots on different threads. See ThreadEngine.
+
+    All environments are built in the thread of the caller.
+    """
+    slots = build_slots(factories, same_step=same_step, on_failure=on_failure)
+    return ThreadEngine(slots, timeout=timeout, num_workers=num_workers)
+
+
+class ThreadEngine(Engine):
+    """Run each call as a task of a thread pool, so that slots do not wait for each other.
 
     Args:
-        env_fns: one callable per slot that builds its environment. All are called in the thread of the caller.
-        autoreset: see Autoreset.
+        slots: the slots, by number.
         timeout: seconds for one call of one environment, including autoreset, measured from the start of the call.
             Rebuilding and resetting a failed environment has the same limit. A call that exceeds the limit is abandoned
             with its environment, which is closed when the call returns. While more than MAX_ABANDONED abandoned calls
             have not returned, step(), reset() and recv() raise InfraError. None sets no limit.
-        on_failure: see Slot.
         num_workers: maximum number of threads. Threads are started on demand. If all threads are busy, calls wait. None
             uses one thread per slot, up to MAX_THREADS.
-    """
-
-    def __init__(
-        self,
-        env_fns: Sequence[Factory],
-        autoreset: str | Autoreset = Autoreset.SAME_STEP,
-        *,
-        timeout: float | None = None,
-        on_failure: OnFailure = "raise",
-        num_workers: int | None = None,
-    ) -> None:
-        mode = Autoreset.of(autoreset)
-        check_vector_options(env_fns, on_failure, timeout)
-        same_step = mode is Autoreset.SAME_STEP
-        slots = build_slots(dict(enumerate(env_fns)), same_step=same_step, on_failure=on_failure)
-        super().__init__(ThreadEngine(slots, timeout=timeout, num_workers=num_workers), mode)
-
-
-class ThreadEngine(Engine):
-    """Run each call as a task of a thread pool. See ThreadVectorEnv.
-
-    Args:
-        slots: the slots, by number.
-        timeout, num_workers: see ThreadVectorEnv.
         stop: called by close() to end the tasks that do not run on a thread of the pool.
     """
 

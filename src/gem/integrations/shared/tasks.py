@@ -23,8 +23,7 @@ from gem.registry import ENV_REGISTRY, make
 from gem.rollout import StepwiseEpisode, play_episode, play_seeds
 from gem.seeding import check_seed, derive, permuted
 from gem.trajectory import Trajectory
-from gem.vector.sync import SyncVectorEnv
-from gem.vector.thread import ThreadVectorEnv
+from gem.vector import VectorEnv
 from gem.wrappers.wrapper_factory import get_wrapper_fns
 
 ATTEMPTS = 3  # how often an episode that fails is played before InfraError is raised
@@ -159,8 +158,8 @@ def play_tasks(
         build = [partial(first.build, tokenizer)] * min(len(rows), max_slots)
         probe = first.episode(tokenizer)
         probe.close()
-        backend = SyncVectorEnv if probe.inline else ThreadVectorEnv
-        vec_env = backend(build, autoreset="disabled", on_failure="restart")
+        backend = "sync" if probe.inline else "thread"
+        vec_env = VectorEnv.of(build, "disabled", backend=backend, on_failure="restart")
         episodes: list[Trajectory] = []
         try:
             for _ in range(ATTEMPTS):
