@@ -34,7 +34,7 @@ EIGHT = "import os\nfor _ in range(3): os.fork()\nwhile True: pass"
 # Forks until the limit of the group, for as long as it is not killed.
 FORKS = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
 # sitecustomize.py of interpreters in which models start with other weights, and the wall clock jumps by an hour, back
-# and forth, every 5 seconds. The processes of Ray keep their clock, because their own time limits are by the wall clock.
+# and forth, every 5 seconds. Processes of Ray keep their clock, because their time limits are by the wall clock.
 SITECUSTOMIZE = """
 import importlib.util, sys, time
 
