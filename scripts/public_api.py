@@ -121,7 +121,9 @@ def methods(definition: Definition, *, annotations: bool) -> Iterator[tuple[str,
     if not isinstance(definition.node, ast.ClassDef):
         return
     for child in definition.node.body:
-        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) and not child.name.startswith("_"):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) and (
+            child.name == "__call__" or child.name[0] != "_"
+        ):
             function = child if isinstance(child, ast.FunctionDef) else _as_function(child)
             if _decorators(function) & {"property", "cached_property"}:
                 yield function.name, function

@@ -76,6 +76,25 @@ def rolls(env: Any, seed: int | None, count: int = 5) -> list[str]:
 # Step
 
 
+def test_flags_of_a_wrapper_are_those_of_what_it_wraps_unless_it_sets_its_own():
+    class Plain(Env):
+        shows_history = True
+
+    class Own(EnvWrapper):
+        shows_history = False
+
+    class Duck:
+        env_id = "duck"
+
+    inner = EnvWrapper(Plain())
+    assert inner.shows_history and not inner.shows_prompt and not Own(Plain()).shows_history
+    inner.env.waits_for_io = True
+    assert EnvWrapper(inner).waits_for_io
+    inner.shows_prompt = True
+    assert EnvWrapper(inner).shows_prompt
+    assert not EnvWrapper(Duck()).ends_on_truncation  # an object that is no Env has no flags
+
+
 def test_a_step_unpacks_into_gyms_five_values_and_has_field_names():
     step = Step("obs", 0.5, False, True, {"a": 1})
     observation, reward, terminated, truncated, info = step

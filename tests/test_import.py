@@ -68,6 +68,15 @@ def test_importing_the_catalogue_imports_no_environment():
     }
 
 
+@pytest.mark.parametrize("package", ["gem.tools", "gem.integrations", "gem.envs", "gem.rl", "gem.policies"])
+def test_a_package_imports_its_public_names_on_first_use(package):
+    code = f"import sys, {package} as p; before = len(sys.modules); print(all(n in dir(p) for n in p.__all__), before)"
+    listed, modules = in_a_fresh_interpreter(code).stdout.split()
+    assert listed == "True" and int(modules) < 300
+    with pytest.raises(subprocess.CalledProcessError):
+        in_a_fresh_interpreter(f"import {package}; {package}.Nothing")
+
+
 def test_submodules_are_attributes_of_the_package():
     run = in_a_fresh_interpreter("import gem; print(gem.core.Env is gem.Env, gem.errors.GemError.__name__)")
     assert run.stdout.strip() == "True GemError"

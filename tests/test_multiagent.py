@@ -63,6 +63,16 @@ def test_the_hook_has_its_published_name_too():
     assert env.every_move() == env.legal_moves() == [] and env.zero_sum
 
 
+def test_a_subclass_may_use_the_published_name_below_a_class_with_the_other():
+    class Stopping(Bidding):
+        def _process_actions(self, actions):
+            self.terminations = dict.fromkeys(self.agents, True)
+
+    env = Stopping()
+    env.reset(seed=0)
+    assert env.step({"ann": 3})[1] == {"ann": 0.0, "bob": 0.0, "cat": 0.0} and env.agents == []
+
+
 def test_an_environment_without_rules_names_the_hook():
     class Empty(MultiAgentEnv):
         possible_agents = ("ann",)

@@ -424,8 +424,14 @@ def test_ids_that_end_in_a_path_are_registered_and_not_listed(clean_registry):
     env = make("maze:some/where")
     assert (env.word, env.times, env.env_id) == ("some/where", 2, "maze:some/where")
     assert list_envs("maze:*") == []
-    with pytest.raises(DuplicateEnv, match="maze:OTHER"):
-        register(EnvSpec("maze:OTHER", EchoEnv, path="word"))
+    with pytest.raises(DuplicateEnv, match="maze:PATH"):
+        register(EnvSpec("maze:PATH", EchoEnv, path="word"))
+
+
+@pytest.mark.parametrize("spec", [EnvSpec("maze:X", Folder, path="folder"), EnvSpec("maze", Folder, path="folder")])
+def test_a_spec_of_ids_with_a_path_is_named_for_the_family(clean_registry, spec):
+    with pytest.raises(BadValue, match=r"'family:PATH', got 'maze"):
+        register(spec)
 
 
 def test_a_plug_in_adds_ids_with_a_path_and_exporters(clean_registry, monkeypatch):
@@ -440,10 +446,16 @@ def test_a_plug_in_adds_ids_with_a_path_and_exporters(clean_registry, monkeypatc
 
 def test_a_plug_in_that_adds_a_wrapper_alone_is_not_reported(clean_registry, monkeypatch, caplog):
     table: dict[str, Any] = {}
-    clean_registry.other_tables.append(table)
+    clean_registry.watch(table)
     plug_in(monkeypatch, lambda: table.setdefault("my_tool", print))
     list_envs()
     assert caplog.text == ""
+
+
+def test_a_plug_in_that_only_imports_a_table_is_reported(clean_registry, monkeypatch, caplog):
+    plug_in(monkeypatch, lambda: clean_registry.watch({"a_tool": print}))
+    list_envs()
+    assert "registered nothing" in caplog.text
 
 
 def test_exporters_are_found_by_name(clean_registry):

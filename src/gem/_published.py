@@ -1,13 +1,13 @@
 """Module paths of the published package, and the modules that they name here.
 
 One import hook reads the table: ``import gem.tools.search_tool`` imports gem.tools.search.tool, and both names are the
-same module. Type checkers and editors do not run the hook, so new code should use the paths on the right.
+same module. Packages, such as gem.envs.multiagent, have the names of the module. Type checkers and editors do not run
+the hook, so new code should use the paths on the right.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
@@ -64,21 +64,25 @@ class PublishedPaths:
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name not in PUBLISHED and name not in _PACKAGES:
+            return None
+        import importlib.util  # here, because `import gem` needs it only for a published path
+
         if name in _PACKAGES:
             return ModuleSpec(name, PublishedPaths, is_package=True)  # type: ignore[arg-type]
-        home = importlib.util.find_spec(PUBLISHED[name]) if name in PUBLISHED else None
+        home = importlib.util.find_spec(PUBLISHED[name])
         return home and ModuleSpec(name, PublishedPaths, origin=home.origin)  # type: ignore[arg-type]
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> ModuleType:
-        """Return the module here, or an empty package, which forwards to a module here if the table says so."""
+        """Return the module here, or a package without files, with the names of a module here if the table says so."""
         home = importlib.import_module(PUBLISHED[spec.name]) if spec.name in PUBLISHED else None
         if home is not None and spec.name not in _PACKAGES:
             spec.loader_state = home.__spec__  # the import system is about to replace it
             return home
         package = ModuleType(spec.name, None if home is None else home.__doc__)
         if home is not None:
-            package.__getattr__ = lambda name: getattr(home, name)  # type: ignore[method-assign]
+            vars(package).update({name: value for name, value in vars(home).items() if name[0] != "_"})
         return package
 
     @staticmethod
@@ -91,10 +95,13 @@ class PublishedPaths:
     @staticmethod
     def get_code(name: str) -> CodeType | None:
         """Return the code of a module, for ``python -m``."""
+        import importlib.util
+
         found = importlib.util.find_spec(PUBLISHED[name]) if name in PUBLISHED else None
         return found.loader.get_code(found.name) if found and found.loader else None  # type: ignore[attr-defined]
 
 
 def install() -> None:
     # First, because Python takes a folder that an older version has left for a package.
-    sys.meta_path.insert(0, PublishedPaths)
+    if PublishedPaths not in sys.meta_path:
+        sys.meta_path.insert(0, PublishedPaths)

@@ -158,10 +158,17 @@ class Env:
             tool calls.
         waits_for_io: True if reset() or step() waits for I/O, although the spec says that the environment runs inline.
             A ToolEnvWrapper then steps it on a thread.
+        shows_history: True if each observation contains the history. Rollouts then send it as the whole context.
+        shows_prompt: True if each observation is a complete prompt, which rollouts send to the model unchanged.
+        ends_on_truncation: True if ``terminated`` is set whenever ``truncated`` is. Vectors then do the same for failed
+            episodes.
     """
 
     answers_in_fences: bool = False
     waits_for_io: bool = False
+    shows_history: bool = False
+    shows_prompt: bool = False
+    ends_on_truncation: bool = False
     # Keyword arguments of the published class that have no effect here, and why. The constructor drops them. In a
     # subclass, parameters of its own constructor are not among them.
     ignored_kwargs: ClassVar[Mapping[str, str]] = {}
@@ -287,21 +294,6 @@ class Env:
         return self
 
     @property
-    def shows_history(self) -> bool:
-        """Whether each observation contains the history, so that rollouts send it as the whole context."""
-        return False
-
-    @property
-    def shows_prompt(self) -> bool:
-        """Whether each observation is a complete prompt, which rollouts send to the model unchanged."""
-        return False
-
-    @property
-    def ends_on_truncation(self) -> bool:
-        """Whether ``terminated`` is set whenever ``truncated`` is. Vectors then do the same for failed episodes."""
-        return False
-
-    @property
     def action_rng(self) -> random.Random:
         """The random stream for sampled actions, separate from ``self.rng``."""
         if self._action_rng is None:
@@ -390,6 +382,16 @@ class Env:
         return f"<{type(self).__name__} {self.env_id}>" if self.env_id else f"<{type(self).__name__}>"
 
 
+class _OfInner:
+    """A flag of a wrapper: that of the wrapped environment, unless the wrapper or its class sets its own."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, wrapper: EnvWrapper | None, owner: type | None = None) -> bool:
+        return False if wrapper is None else bool(getattr(wrapper.env, self.name, False))
+
+
 class EnvWrapper(Env):
     """An environment that wraps another environment.
 
@@ -404,6 +406,11 @@ class EnvWrapper(Env):
     """
 
     awaits: bool = False
+    answers_in_fences: bool = _OfInner()  # type: ignore[assignment]
+    waits_for_io: bool = _OfInner()  # type: ignore[assignment]
+    shows_history: bool = _OfInner()  # type: ignore[assignment]
+    shows_prompt: bool = _OfInner()  # type: ignore[assignment]
+    ends_on_truncation: bool = _OfInner()  # type: ignore[assignment]
 
     def __init__(self, env: Any) -> None:
         self.env = env
@@ -428,26 +435,6 @@ class EnvWrapper(Env):
 
     def sample_random_action(self) -> str:
         return cast(str, self.env.sample_random_action())
-
-    @property
-    def answers_in_fences(self) -> bool:  # type: ignore[override]  # a wrapper has what it wraps
-        return cast(bool, self.env.answers_in_fences)
-
-    @property
-    def waits_for_io(self) -> bool:  # type: ignore[override]
-        return cast(bool, self.env.waits_for_io)
-
-    @property
-    def shows_history(self) -> bool:
-        return cast(bool, self.env.shows_history)
-
-    @property
-    def shows_prompt(self) -> bool:
-        return cast(bool, self.env.shows_prompt)
-
-    @property
-    def ends_on_truncation(self) -> bool:
-        return cast(bool, self.env.ends_on_truncation)
 
     def optimum(self) -> Optimum | None:
         return cast("Optimum | None", self.env.optimum())
@@ -558,6 +545,11 @@ class HasBoard(Protocol):
         """Return the board as text; empty if there is none to show."""
 
 
+def unwrapped(env: Any) -> Any:
+    """Return ``env.unwrapped``, or the object itself if it is an environment only by its reset() and step()."""
+    return getattr(env, "unwrapped", env)
+
+
 def has_coroutines(env: Any) -> bool:
     """Return whether ``await env.astep(action)`` and ``await env.areset(seed)`` can replace step and reset.
 
@@ -588,7 +580,7 @@ def _most_derived(cls: type, name: str, twin: str) -> str | None:
 
 def position_of(env: Any) -> tuple[int | None, int]:
     """Return (seed, episode index) of the current episode, or (None, 0) if the environment does not record them."""
-    inner = getattr(env, "unwrapped", env)
+    inner = unwrapped(env)
     return getattr(inner, "_seed", None), getattr(inner, "_episode", 0)
 
 
@@ -597,7 +589,7 @@ def skip_to(env: Any, seed: int | None, episode: int) -> None:
 
     Has no effect if seed is None or the unwrapped environment is not an Env.
     """
-    inner = getattr(env, "unwrapped", env)
+    inner = unwrapped(env)
     if seed is not None and isinstance(inner, Env):
         inner._seed, inner._episode, inner._first_seed = check_seed(seed), episode, None
 

@@ -134,6 +134,11 @@ class MultiAgentEnv(Env):
         super().__init__()
         self._clear([])
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "_process_actions" in vars(cls) and "apply_actions" not in vars(cls):  # also below a class with the other
+            setattr(cls, "apply_actions", MultiAgentEnv.apply_actions)  # noqa: B010  mypy refuses to assign to a method
+
     def observe(self, agent: str) -> Any:
         """Return what an agent sees."""
         raise NotImplementedError(f"{type(self).__name__} must define observe(agent)")

@@ -129,14 +129,17 @@ class _Registry(MutableMapping[str, EnvSpec]):
         self._specs: dict[str, EnvSpec] = {}
         self._path_specs: dict[str, EnvSpec] = {}  # family → the spec of its ids that end in a path
         self._exporters: dict[str, str | Exporter] = {}
-        self.other_tables: list[Mapping[str, Any]] = []  # of other modules, to which plug-ins may add names
+        self._watched: list[tuple[Mapping[str, Any], set[str]]] = []  # tables and the names that were in them at first
         self._catalog_loaded = self._plugins_loaded = False
         self._loading = threading.RLock()  # reentrant, because plug-ins register environments while the lock is held
 
     def add(self, spec: EnvSpec) -> None:
         """Add a spec, without loading plug-ins, because a plug-in may be the caller. Raises DuplicateEnv."""
         self._load_catalog()
-        specs, key = (self._specs, spec.id) if spec.path is None else (self._path_specs, spec.id.partition(":")[0])
+        family, _, rest = spec.id.partition(":")
+        if spec.path is not None and (not spec.path or not family or rest != "PATH"):
+            raise BadValue(f"the id of a spec with path={spec.path!r} must be 'family:PATH', got {spec.id!r}")
+        specs, key = (self._specs, spec.id) if spec.path is None else (self._path_specs, family)
         if key in specs:
             raise DuplicateEnv(f"env {spec.id!r} is already registered with entry point {specs[key].entry_point!r}")
         specs[key] = spec
@@ -238,8 +241,12 @@ class _Registry(MutableMapping[str, EnvSpec]):
         return "registered nothing" if self._registered() == before else None
 
     def _registered(self) -> list[dict[str, Any]]:
-        tables: list[Mapping[str, Any]] = [self._specs, self._path_specs, self._exporters, *self.other_tables]
-        return [dict(table) for table in tables]
+        added = {name: table[name] for table, first in self._watched for name in table if name not in first}
+        return [dict(self._specs), dict(self._path_specs), dict(self._exporters), added]
+
+    def watch(self, table: Mapping[str, Any]) -> None:
+        """Take names that a plug-in adds to a table of another module for something that it has registered."""
+        self._watched.append((table, set(table)))
 
 
 # The registered specs by id. Looking up an unknown id raises UnknownEnv.

@@ -148,6 +148,12 @@ def test_a_folder_that_an_older_version_left_does_not_hide_a_published_path(tmp_
     subprocess.run([sys.executable, "-c", f"import sys; {code}", str(tmp_path)], check=True)
 
 
+def test_all_names_of_a_published_package_can_be_imported():
+    names: dict = {}
+    exec("from gem.envs.game_env.sokoban import *", names)
+    assert {"SokobanEnv", "CHANGE_COORDINATES"} <= set(names)
+
+
 def test_a_published_server_runs_by_its_path():
     command = [sys.executable, "-m", "gem.tools.mcp_server.time_mcp", "--help"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout

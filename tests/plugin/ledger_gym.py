@@ -127,7 +127,6 @@ def export_jsonl(env: Env) -> Callable[[Path, str], None]:
 
     def write(place: Path, name: str) -> None:
         amounts = inner.state.amounts
-        place.parent.mkdir(parents=True, exist_ok=True)
         place.with_suffix(".jsonl").write_text(
             json.dumps({"name": name, "amounts": amounts, "sum": sum(amounts)}) + "\n"
         )

@@ -335,11 +335,11 @@ def test_a_closed_session_raises(session):
 def test_close_ends_a_cell_running_in_another_thread(sandbox):
     session = sandbox.session()
     session.run("import os, time")
-    before, results = len(processes_of(sandbox)), []
+    before, results = {*processes_of(sandbox)}, []  # of other tests too, whose processes may end later
     cell = "os.fork(); time.sleep(600)"
     waiting = threading.Thread(target=lambda: results.append(session.run(cell, wall_s=600)))
     waiting.start()
-    until(lambda: len(processes_of(sandbox)) > before)
+    until(lambda: {*processes_of(sandbox)} - before)
     session.close()
     waiting.join(HANG_S)
     assert [result.state_lost for result in results] == [True]
@@ -451,23 +451,23 @@ def test_cells_can_start_interpreters_by_multiprocessing(session):
 
 def test_processes_left_by_a_cell_that_timed_out_are_killed(sandbox, session, limit_after_output):
     session.run("x = 1")
-    before = len(processes_of(sandbox))
+    before = {*processes_of(sandbox)}
     result = session.run(LEAVES_SPINNERS.format(count=5) + "print('ready')\nwhile True: pass")
     assert (result.status, result.state_lost) == (Status.TIMEOUT, False)
-    until(lambda: len(processes_of(sandbox)) <= before)
+    until(lambda: not {*processes_of(sandbox)} - before)
     assert shown(session.run("{os.waitpid(pid, 0)[1] for pid in pids}")) == "{9}\n"
 
 
 def test_children_that_leave_the_interpreter_are_killed_after_a_time_out(sandbox, session, limit_after_output):
     session.run("x = 1")
-    before = len(processes_of(sandbox))
+    before = {*processes_of(sandbox)}
     orphans = (
         "import os\nfor _ in range(5):\n    if os.fork() == 0:\n        if os.fork(): os._exit(0)\n"
         "        while True: pass\n    os.wait()\n"
     )
     result = session.run(orphans + "print('ready')\nwhile True: pass")
     assert (result.status, result.state_lost) == (Status.TIMEOUT, False)
-    until(lambda: len(processes_of(sandbox)) <= before)
+    until(lambda: not {*processes_of(sandbox)} - before)
 
 
 @pytest.mark.slow

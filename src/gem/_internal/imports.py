@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,23 @@ def resolve(path: str) -> Any:
     module, separator, attribute = path.partition(":")
     imported = importlib.import_module(module)
     return getattr(imported, attribute) if separator else imported
+
+
+def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the functions __getattr__ and __dir__ of a package whose public names are imported on first use.
+
+    Args:
+        package: its name.
+        homes: module below the package → the names that it defines, separated by spaces.
+    """
+    home_of = {name: module for module, names in homes.items() for name in names.split()}
+
+    def get(name: str) -> Any:
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return resolve(f"{package}.{home_of[name]}:{name}")
+
+    return get, lambda: sorted({*vars(sys.modules[package]), *home_of})
 
 
 def is_installed(library: str) -> bool:

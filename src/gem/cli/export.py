@@ -37,6 +37,7 @@ def run(config: Config) -> int:
     written = 0
     with make(config.id, **config.env_kwargs) as env:
         write = export(env)
+        Path(config.output).mkdir(parents=True, exist_ok=True)
         for seed in seeds:
             env.reset(seed=seed)
             name = f"{re.sub(r'[^a-z0-9]+', '-', config.id.lower())}-{seed}"

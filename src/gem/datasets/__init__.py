@@ -3,7 +3,7 @@
 from gem.datasets.load import MissingData, load_rows
 from gem.datasets.rows import Row, Rows
 from gem.datasets.stream import Stream
-from gem.datasets.tasks import DatasetTask, HasBaseline, HasRows
+from gem.datasets.tasks import DatasetTask, HasBaseline, HasRows, SharesOrder
 
 __all__ = [
     "DatasetTask",
@@ -12,6 +12,7 @@ __all__ = [
     "MissingData",
     "Row",
     "Rows",
+    "SharesOrder",
     "Stream",
     "load_rows",
 ]

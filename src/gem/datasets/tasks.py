@@ -24,12 +24,8 @@ class HasRows(Protocol):
 
 
 @runtime_checkable
-class DatasetTask(HasRows, Protocol):
-    """An environment over a dataset whose rows ``gem check --rows`` can check, and slots of a vector can share."""
-
-    @property
-    def skipped_rows(self) -> int:
-        """Number of malformed rows that are skipped."""
+class SharesOrder(Protocol):
+    """An environment that can share its order of rows with others, so that the slots of a vector ask each row once."""
 
     @property
     def shared_order(self) -> tuple[int, int] | None:
@@ -37,6 +33,15 @@ class DatasetTask(HasRows, Protocol):
 
     def share_order(self, seed: int, number: int = 0, group_size: int = 1) -> None:
         """Ask the rows in an order that several environments share; see DatasetEnv.share_order()."""
+
+
+@runtime_checkable
+class DatasetTask(HasRows, SharesOrder, Protocol):
+    """An environment over a dataset whose rows ``gem check --rows`` can check. Its reset() takes ``idx``, a row."""
+
+    @property
+    def skipped_rows(self) -> int:
+        """Number of malformed rows that are skipped."""
 
     def row_error(self) -> str | None:
         """Return an error of the open row that opening it does not find, or None."""

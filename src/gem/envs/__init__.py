@@ -7,9 +7,9 @@ Importing this package imports no environment.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gem._internal.imports import resolve
+from gem._internal.imports import lazy_names
 
 if TYPE_CHECKING:
     from gem.envs.dataset_env import DatasetEnv
@@ -22,18 +22,15 @@ if TYPE_CHECKING:
 
 __all__ = ["CodeEnv", "DatasetEnv", "GameEnv", "MathEnv", "QaEnv", "TableGame", "table_game"]
 
-_HOMES = {
-    "CodeEnv": "questions.code_env",
-    "DatasetEnv": "dataset_env",
-    "GameEnv": "game",
-    "MathEnv": "questions.math_env",
-    "QaEnv": "questions.qa_env",
-    "TableGame": "table.game",
-    "table_game": "table.make",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gem.envs' has no attribute {name!r}")
-    return resolve(f"gem.envs.{_HOMES[name]}:{name}")
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "dataset_env": "DatasetEnv",
+        "game": "GameEnv",
+        "questions.code_env": "CodeEnv",
+        "questions.math_env": "MathEnv",
+        "questions.qa_env": "QaEnv",
+        "table.game": "TableGame",
+        "table.make": "table_game",
+    },
+)

@@ -15,7 +15,7 @@ from gem.conversation.prompt_template import PromptTemplate
 from gem.errors import BadValue
 from gem.policies import Policy, Reply, Request, is_async
 from gem.wrappers.prompt_template import PromptTemplateWrapper
-from gem.wrappers.wrapper_factory import WRAPPER_FACTORY, is_tool, mcp_wrapper
+from gem.wrappers.wrapper_factory import is_tool, mcp_wrapper
 
 Wrap = Callable[[Any], Any]
 
@@ -59,7 +59,7 @@ class EvalOptions:
 
     def check_used(self, wrappers: Iterable[str]) -> None:
         """Raise BadValue for native calls if none of these comma-separated names of wrappers is that of a tool."""
-        names = {name.strip() for listed in wrappers for name in listed.split(",")} & WRAPPER_FACTORY.keys()
+        names = {name.strip() for listed in wrappers for name in listed.split(",")}
         if self.native_tools and not any(map(is_tool, names)):
             raise BadValue("native_tools has no effect: no environment has a wrapper with a tool, such as python_tool")
 

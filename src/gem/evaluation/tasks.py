@@ -120,7 +120,8 @@ def plan_tasks(
     if not isinstance(limit, int) or limit < 1:
         raise BadValue(f"limit must be at least 1, got {limit!r}")
     wraps = [*innermost, *get_wrapper_fns(env.wrappers, tokenizer, native_tools=native_tools)]
-    if "search_tool" in env.wrappers and not os.environ.get(URL_VARIABLE):  # else the first call would stop the run
+    searches = {"search_tool", "search_tool_no_int_reward"} & {name.strip() for name in env.wrappers.split(",")}
+    if searches and not os.environ.get(URL_VARIABLE):  # else the first call would stop the run
         raise BadValue(f"{env.label} needs a search server: set {URL_VARIABLE}, such as http://localhost:8000/retrieve")
     kwargs = {**env.kwargs, **_held_out_split(env)}
     with make(env.id, **kwargs) as made:

@@ -32,11 +32,13 @@ def versions_of(env_id: str) -> dict[str, Any]:
     module = str(getattr(spec.load(), "__module__", None))
     own = "gem.envs" if module.startswith("gem.") else module.partition(".")[0]
     files = _imported(module, (own, *_GRADERS))
+    named = [value.partition(":")[0] for value in spec.kwargs.values() if isinstance(value, str) and ":" in value]
+    graders = [file for name in named for _, file in _imported(name, (name.partition(".")[0],))]  # "module:function"
     return {
         "version": spec.version,
         "arguments": {name: _plain(value) for name, value in spec.kwargs.items()},
         "environment": _digest(file for name, file in files if not name.startswith(_GRADERS)),
-        "grader": _digest(file for name, file in files if name.startswith(_GRADERS)),
+        "grader": _digest([*graders, *(file for name, file in files if name.startswith(_GRADERS))]),
         "libraries": {name: _installed(name) for extra, name in LIBRARIES.items() if extra in str(spec.extra)},
     }
 

@@ -5,9 +5,9 @@ The policies of model endpoints are imported on first use, because their client 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gem._internal.imports import resolve
+from gem._internal.imports import lazy_names
 from gem.policies.base import (
     AsyncPolicy,
     Oracle,
@@ -23,8 +23,6 @@ from gem.policies.base import (
 if TYPE_CHECKING:
     from gem.policies.completion import Completion
     from gem.policies.endpoint import AccessRefused, Endpoint, EndpointPolicy, InvalidReply, RequestRefused
-
-_LAZY = ("AccessRefused", "Completion", "Endpoint", "EndpointPolicy", "InvalidReply", "RequestRefused")
 
 __all__ = [
     "AccessRefused",
@@ -45,7 +43,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return resolve(f"gem.policies.endpoint:{name}")
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {"completion": "Completion", "endpoint": "AccessRefused Endpoint EndpointPolicy InvalidReply RequestRefused"},
+)

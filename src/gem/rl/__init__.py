@@ -6,9 +6,9 @@ gradients, model has the policy and its critic, data collects episodes, and run 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gem._internal.imports import resolve
+from gem._internal.imports import lazy_names
 
 if TYPE_CHECKING:
     from gem.rl.config import TrainConfig
@@ -29,17 +29,14 @@ __all__ = [
     "strategy_of",
 ]
 
-# Imported on first use, because most of them import PyTorch.
-_HOMES = {
-    "TrainConfig": "config",
-    **dict.fromkeys(["EpisodeRewards", "Estimator", "discounted_returns", "normalize_batch"], "estimate.advantages"),
-    **dict.fromkeys(["PolicyStrategy", "strategy_of"], "model.strategy"),
-    "load_policy": "run.build",
-    "Trainer": "run.trainer",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gem.rl' has no attribute {name!r}")
-    return resolve(f"gem.rl.{_HOMES[name]}:{name}")
+# Most of them import PyTorch.
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "config": "TrainConfig",
+        "estimate.advantages": "EpisodeRewards Estimator discounted_returns normalize_batch",
+        "model.strategy": "PolicyStrategy strategy_of",
+        "run.build": "load_policy",
+        "run.trainer": "Trainer",
+    },
+)

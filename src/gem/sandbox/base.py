@@ -141,8 +141,9 @@ class Sandbox(ABC):
 
     def require_machines(self) -> None:
         """Raise SandboxError, with one line that says what to do, if this sandbox has no machines here."""
-        if self.report().machines is None:
-            raise SandboxError(NO_MACHINES.format(type(self).__name__))
+        report = self.report()
+        if report.machines is None:
+            raise SandboxError("; ".join([NO_MACHINES.format(type(self).__name__), *report.notes]))
 
     @abstractmethod
     def report(self) -> Report:

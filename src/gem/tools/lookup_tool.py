@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from gem.core import unwrapped
 from gem.errors import BadValue
 from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.base_tool import BaseTool, Function
@@ -37,8 +38,10 @@ class LookupTool(BaseTool):
         self._env: HasTable | None = None
 
     def attach(self, env: Any) -> None:
-        if not isinstance(inner := env.unwrapped, HasTable):
-            raise BadValue(f"lookup_tool needs an environment with look_up(), such as tool:Lookup, got {env!r}")
+        if not isinstance(inner := unwrapped(env), HasTable):
+            raise BadValue(
+                f"lookup_tool needs an environment with look_up() and look_up_keys(), such as tool:Lookup, got {env!r}"
+            )
         self._env = inner
 
     def functions(self) -> list[Function]:

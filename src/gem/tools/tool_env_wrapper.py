@@ -137,7 +137,7 @@ class ToolEnvWrapper(EnvWrapper):
         self.max_tool_uses, self.max_messages = max_tool_uses, max_messages
         self.call_format = get_format(format)
         self.tools = [_claim(tool) for tool in tools]
-        if env.answers_in_fences:
+        if self.answers_in_fences:
             for tool in self.tools:
                 tool.fences = ()
         for tool in self.tools:

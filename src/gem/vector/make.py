@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from gem._internal.annotations import check_types
-from gem.datasets.tasks import DatasetTask
+from gem.datasets.tasks import SharesOrder
 from gem.errors import BadValue
 from gem.registry import ENV_REGISTRY, EnvSpec, ends_on_truncation, make
 from gem.seeding import check_seed, fresh_seed
@@ -102,7 +102,7 @@ def build(
         order: arguments of share_order(), for an environment that has it.
     """
     env: Any = make(spec, **kwargs)
-    if order is not None and isinstance(env.unwrapped, DatasetTask):
+    if order is not None and isinstance(env.unwrapped, SharesOrder):
         env.unwrapped.share_order(*order)
     for wrap in wrappers:
         env = wrap(env)

@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 from gem._internal.framing import describe_error
 from gem._internal.text import short_repr
-from gem.core import Info, Step, StopReason, position_of, skip_to
-from gem.datasets.tasks import DatasetTask
+from gem.core import Info, Step, StopReason, position_of, skip_to, unwrapped
+from gem.datasets.tasks import SharesOrder
 from gem.errors import BadValue, CallerError, EnvFailed, InfraError
 
 Factory = Callable[[], Any]
@@ -366,8 +366,8 @@ def close_slots(slots: Iterable[Slot]) -> None:
 def _metadata(env: Any) -> SlotMetadata:
     # An object with reset() and step() need not be an Env, and has none of these members then.
     flags = {name: bool(getattr(env, name, False)) for name in SlotMetadata._fields[1:-1]}
-    inner = getattr(env, "unwrapped", env)
-    return SlotMetadata(env.env_id, **flags, order=inner.shared_order if isinstance(inner, DatasetTask) else None)
+    inner = unwrapped(env)
+    return SlotMetadata(env.env_id, **flags, order=inner.shared_order if isinstance(inner, SharesOrder) else None)
 
 
 class _HungEnv:

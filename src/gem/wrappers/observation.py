@@ -85,7 +85,7 @@ class ObservationWrapper(EnvWrapper):
         return self._add(action, *await self.env.astep(action))
 
     @property
-    def shows_prompt(self) -> bool:
+    def shows_prompt(self) -> bool:  # type: ignore[override]
         """Whether observations are complete prompts, fed to the model unchanged."""
         return self.include_chat_template or self.apply_chat_template_on_reset
 

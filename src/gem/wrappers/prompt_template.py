@@ -28,9 +28,9 @@ class PromptTemplateWrapper(EnvWrapper):
 
     def __init__(self, env: Any, template: PromptTemplate) -> None:
         super().__init__(env)
-        if env.shows_prompt:
+        if self.shows_prompt:
             raise BadValue(f"the prompt template {template.name} cannot be combined with wrappers that render a prompt")
-        self.template, self._each = template, env.shows_history
+        self.template, self._each = template, self.shows_history
 
     def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
         observation, info = super().reset(seed, **kwargs)

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from gem._internal.imports import resolve
 from gem.errors import UnknownArgument, did_you_mean
-from gem.registry import ENV_REGISTRY
+from gem.registry import ENV_REGISTRY, resolve
 from gem.wrappers.episode_tracking import EpisodeTrackingWrapper
 from gem.wrappers.observation import ObservationWrapper
 
@@ -77,7 +76,7 @@ WRAPPER_FACTORY: dict[str, Callable[..., Any]] = {
 }
 
 TOKENIZER_REQUIRED = ["concat_chat", "concat_chat_on_reset"]
-ENV_REGISTRY.other_tables.append(WRAPPER_FACTORY)
+ENV_REGISTRY.watch(WRAPPER_FACTORY)
 
 
 def get_wrapper_fns(wrappers: str, tokenizer: Any = None, *, native_tools: bool = False) -> list[Callable[[Any], Any]]:
@@ -115,8 +114,10 @@ def _wrapper_fn(name: str, tokenizer: Any, native_tools: bool) -> Callable[[Any]
 
 
 def is_tool(name: str) -> bool:
-    """Return whether the wrapper with this name adds a tool."""
-    wrap = WRAPPER_FACTORY[name]
+    """Return whether there is a wrapper with this name, and it adds a tool."""
+    if name not in WRAPPER_FACTORY:
+        ENV_REGISTRY.load_plugins()
+    wrap = WRAPPER_FACTORY.get(name)
     return isinstance(wrap, partial) and wrap.func is _with_tool
 
 

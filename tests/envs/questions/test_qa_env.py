@@ -56,6 +56,18 @@ def test_a_grader_of_ones_own_decides(how, monkeypatch):
     assert env.step("<answer>4</answer>").reward == 0.0
 
 
+def test_a_grader_of_ones_own_must_be_one_and_return_a_grade():
+    with pytest.raises(BadValue, match=r"'exact', 'f1', a function or 'module:function', got 5"):
+        opened(reward=5)
+    with pytest.raises(BadValue, match=r"must return a gem\.graders\.Grade, got 1\.0"):
+        opened(reward=lambda answer, gold: 1.0)[0].step("<answer>x</answer>")
+
+
+def test_what_only_exact_match_refuses_is_right_for_another_grader():
+    env, _ = opened({"question": "Which article?", "answer": "the"}, reward=within_a_tenth)
+    assert env.row_error() is None and env.corrupted("<answer>the</answer>") is None
+
+
 def test_boxed_answers_are_read_and_asked_for():
     env, observation = opened(extract_boxed=True)
     assert "boxed" in observation

@@ -1,6 +1,6 @@
 """The command lines of the docker and podman backends.
 
-The fake engine records its arguments and runs the command without a container. Real ones: test_container_machine.py.
+The fake engine records its arguments and runs the command without a container. Real ones: test_machine.py.
 """
 
 import json

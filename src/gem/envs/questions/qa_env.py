@@ -40,7 +40,7 @@ def grader_of(reward: str | Grader) -> Grader:
     """
     if callable(reward):
         return reward
-    if ":" not in reward and reward not in GRADERS:
+    if not isinstance(reward, str) or (":" not in reward and reward not in GRADERS):
         known = ", ".join(map(repr, GRADERS))
         raise BadValue(f"reward must be {known}, a function or 'module:function', got {reward!r}")
     return GRADERS[reward] if reward in GRADERS else cast(Grader, resolve(reward))
@@ -103,7 +103,9 @@ class QaEnv(AnswerEnv):
         return f"{self.question}\n\nYou may think first. Then {self.format.how}"
 
     def row_error(self) -> str | None:
-        """Return why no answer can equal any of the reference answers, or None."""
+        """Return why no answer can equal any of the reference answers, or None; None with a grader of yours."""
+        if self.reward not in GRADERS:
+            return None
         golds = [self.answer] if isinstance(self.answer, str) else self.answer
         errors = [gold_error(gold, formula=False) for gold in golds]
         return None if None in errors else f"the gold answer {short_repr(golds[0], 80)} can never be right: {errors[0]}"
@@ -112,13 +114,17 @@ class QaEnv(AnswerEnv):
         answer = self.extractor(action)
         if answer is None:
             return None
-        return self.grade(answer, self.answer)
+        grade = self.grade(answer, self.answer)
+        if not isinstance(grade, Grade):
+            raise BadValue(f"the grader {self.reward!r} must return a gem.graders.Grade, got {short_repr(grade, 80)}")
+        return grade
 
     def answer_info(self) -> dict[str, Any]:
         return {"answer": self.answer}
 
-    def corrupted(self, action: str) -> str:
-        return self.format.write(corrupt_words(self.format.read(action) or ""))
+    def corrupted(self, action: str) -> str | None:
+        known = self.reward in GRADERS  # what another grader calls wrong is not known
+        return self.format.write(corrupt_words(self.format.read(action) or "")) if known else None
 
     def extractor(self, action: str) -> str | None:
         """Return the answer in a text, or None. Kept for compatibility with the published package."""

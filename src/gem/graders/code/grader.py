@@ -4,7 +4,7 @@ Expected outputs never enter the sandbox. A program that exceeds a limit fails t
 raises SandboxError instead of returning a grade.
 
 If the tests call a function, the program need not import the standard modules that published harnesses import for it,
-such as typing and collections; envs/code_env.py lists them.
+such as typing and collections; envs/questions/code_env.py lists them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_TIMEOUTS = 3  # number of timeouts after which the remaining tests are skipp
 class CodeGrader:
     """Grades programs by running tests.
 
-    A test passes if the program exits with code 0 and its output or return value is correct (see code_compare).
+    A test passes if the program exits with code 0 and its output or return value is correct (see compare).
     ``Grade.details["tests"]`` lists the status of each test in the order of the suite: "passed", "wrong" (the output is
     incorrect), "not_run", "error", "timeout", "memory", "output_limit" or "killed".
 
@@ -44,7 +44,7 @@ class CodeGrader:
             limited to WALL_FACTOR times as much plus a second, or to limits.wall_s if that is more. output_bytes is
             increased if an expected output is longer. The size of a return value is limited by that of the expected
             value, but to no less than 64 KiB.
-        tolerance: absolute or relative tolerance for numbers; see code_compare.
+        tolerance: absolute or relative tolerance for numbers; see compare.
 
     Raises:
         BadValue: if reward is unknown or max_tests < 1.

@@ -1,7 +1,7 @@
 """Which units an answer may have whose reference answer has none: the question decides.
 
 24 cm is no area, 40 km no speed and 0.75 hours no probability; 784 cents is not 784 if the question has prices in
-dollars only. A question that says its unit, as in "how many minutes", is for `math_question.asked_unit`.
+dollars only. A question that says its unit, as in "how many minutes", is for `question.asked_unit`.
 """
 
 from __future__ import annotations

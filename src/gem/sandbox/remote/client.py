@@ -1,4 +1,4 @@
-"""Sandbox that runs programs on a remote server over HTTP. See remote_protocol.py. Requires aiohttp."""
+"""Sandbox that runs programs on a remote server over HTTP. See protocol.py. Requires aiohttp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines of a remote sandbox server. Created by RemoteSandbox.machine(). See remote_protocol.py."""
+"""Machines of a remote sandbox server. Created by RemoteSandbox.machine(). See protocol.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serve a sandbox over HTTP with the protocol in remote_protocol.py. Requires Starlette and uvicorn.
+"""Serve a sandbox over HTTP with the protocol in protocol.py. Requires Starlette and uvicorn.
 
 Clients that have the token can run programs on this machine and choose the limits themselves, so restrict network
 access to the server.

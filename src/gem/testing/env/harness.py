@@ -58,7 +58,7 @@ class Harness:
         checks_left: number of checks that still run, which share the time.
         process_state: the settings of the process before the first check.
         probes: what other processes found, or why they could not run, by the seconds for which they measured growth (0:
-            they replayed rollouts); see env_construction.probe.
+            they replayed rollouts); see construction.probe.
     """
 
     def __init__(self, target: EnvTarget, seeds: Sequence[int], episodes: int, *, seconds: float = math.inf) -> None:

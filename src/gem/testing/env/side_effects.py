@@ -1,6 +1,6 @@
 """Side effects of environments: output, connections, files, imports and draws from global random streams.
 
-The functions of this module observe the current process. env_construction.py also runs this file as a script in a new
+The functions of this module observe the current process. construction.py also runs this file as a script in a new
 process, which has imported nothing yet and has another hash seed. The script reads a pickled job from stdin, builds the
 environment, replays rollouts and writes its findings to stdout as JSON. Before the measurement, the script imports only
 the standard library.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gem.core import unwrapped
 from gem.sandbox import HasMachine, Limits, Machine, get_sandbox
 from gem.tools.base_tool import BaseTool
 
@@ -27,7 +28,7 @@ class MachineTool(BaseTool):
         self._saved: Mapping[str, Any] | None = None
 
     def attach(self, env: Any) -> None:
-        self._env = inner if isinstance(inner := env.unwrapped, HasMachine) else None
+        self._env = inner if isinstance(inner := unwrapped(env), HasMachine) else None
 
     def machine(self) -> Machine:
         """Return the machine, and start it if necessary. Raises SandboxError if that fails."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from weakref import WeakValueDictionary
 
 from gem._internal.text import short_repr
+from gem.core import unwrapped
 from gem.errors import BadValue
 from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.base_tool import BaseTool, Function
@@ -108,7 +109,7 @@ class SearchTool(BaseTool):
     def attach(self, env: Any) -> None:
         """Search the index of the environment, if it has one and neither a URL nor an index was given."""
         given = self._index is not None or self.search_url is not None or os.environ.get(URL_VARIABLE)
-        self._env = inner if not given and isinstance(inner := env.unwrapped, HasSearchIndex) else None
+        self._env = inner if not given and isinstance(inner := unwrapped(env), HasSearchIndex) else None
 
     def functions(self) -> list[Function]:
         query = {"type": "string", "description": "Words to search for.", "maxLength": MAX_QUERY_CHARACTERS}

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from gem._internal.untrusted import indented
-from gem.core import Env, Info, Step, StopReason, require_text
+from gem.core import Env, Info, Step, StopReason, require_text, unwrapped
 from gem.envs.desks.desk.model_customer import agrees, customer_prompt
 from gem.envs.desks.desk.shop import CONFIRM, POLICY, Data, Shop, functions, leaves
 from gem.envs.desks.desk.statements import FORMS, Proposal, has_value, proposed, refuses, stated
@@ -332,7 +332,7 @@ class DeskTool(BaseTool):
         self._env: Any = None
 
     def attach(self, env: Any) -> None:
-        self._env = getattr(env, "unwrapped", env)
+        self._env = unwrapped(env)
         if not isinstance(self._env, self.env_class):
             raise BadValue(f"{type(self).__name__} needs a {self.env_class.__name__}, got {env!r}")
         self.inline = not self._env.waits_for_io

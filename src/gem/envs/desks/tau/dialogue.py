@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gem._internal.untrusted import indented
-from gem.core import Info, Step, StopReason, require_text
+from gem.core import Info, Step, StopReason, require_text, unwrapped
 from gem.datasets import load_rows
 from gem.datasets.rows import Row, Rows
 from gem.envs.dataset_env import DatasetEnv, RowState
@@ -257,7 +257,7 @@ class DialogueTool(BaseTool):
         self._env: Any = None
 
     def attach(self, env: Any) -> None:
-        self._env = getattr(env, "unwrapped", env)
+        self._env = unwrapped(env)
         if not isinstance(self._env, DialogueEnv):
             raise BadValue(f"DialogueTool needs a DialogueEnv, got {env!r}")
 

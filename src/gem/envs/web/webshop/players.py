@@ -1,6 +1,7 @@
 """Players of webshop:Mini: the oracle, an agent that sees observations only, and simple baselines.
 
-All read pages in the format text_rich. benchmarks/web.py measures them and writes the scores that ``gem info`` shows.
+All read pages in the format text_rich. benchmarks/webshop.py measures them, and writes the scores that ``gem info``
+shows.
 """
 
 from __future__ import annotations
