@@ -249,7 +249,7 @@ LONG_TEXTS = {
 
 def test_long_text_is_parsed_in_linear_time():
     code = f"""
-from gem.parsing import *
+from gem.parsing import code_blocks, first_tagged, last_boxed, last_boxed_int, last_tagged
 for name, text in {{{", ".join(f"{name!r}: {text}" for name, text in LONG_TEXTS.items())}}}.items():
     print(name, flush=True)
     last_boxed(text), last_boxed_int(text), last_tagged(text, 'answer'), first_tagged(text, 'answer')
