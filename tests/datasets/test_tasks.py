@@ -11,7 +11,7 @@ from gem.envs import DatasetEnv
 ROWS = [{"question": "1 + 1?", "answer": "2"}]
 
 
-@pytest.mark.parametrize("env_id", ["math:GSM8K", "qa:NaturalQuestions", "code:Warmup-v0"])
+@pytest.mark.parametrize("env_id", ["qa:NaturalQuestions", "code:Warmup-v0"])
 def test_questions_are_dataset_tasks(env_id):
     cls = gem.ENV_REGISTRY[env_id].load()
     assert issubclass(cls, DatasetEnv)

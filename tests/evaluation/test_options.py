@@ -14,7 +14,7 @@ from gem.evaluation.options import EvalOptions
 from gem.policies import Reply, Request
 from gem.trajectory import read_jsonl
 
-SERVER = Path(__file__).parent.parent / "tools" / "plain_mcp_server.py"
+SERVER = Path(__file__).parent.parent / "tools" / "helpers" / "plain_mcp_server.py"
 GAME = "game:GuessTheNumber-v0-easy"
 
 

@@ -18,7 +18,7 @@ from gem.trajectory import read_jsonl
 
 pytestmark = pytest.mark.train
 
-SERVER = Path(__file__).parent.parent / "tools" / "plain_mcp_server.py"
+SERVER = Path(__file__).parent.parent / "tools" / "helpers" / "plain_mcp_server.py"
 FEW = {"steps": 2, "batch": 12, "minibatch": 6, "slots": 4, "eval_episodes": 4, "keep_trajectories": 12}
 FEW |= {"imitation_steps": 0, "max_new_tokens": 4}
 CALL = "<tool_call><tool_name>count</tool_name><arguments>{}</arguments></tool_call>"

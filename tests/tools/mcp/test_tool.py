@@ -38,7 +38,7 @@ from gem.tools.mcp import session as mcp_session
 from gem.tools.mcp.tool import MCPTool, is_timeout_error
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
-SERVER = Path(__file__).parents[1] / "plain_mcp_server.py"
+SERVER = Path(__file__).parents[1] / "helpers" / "plain_mcp_server.py"
 COMMAND = [sys.executable, str(SERVER)]
 FAST = {"max_retries": 0, "delay_between_retries": 0.0}
 

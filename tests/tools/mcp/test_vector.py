@@ -17,7 +17,7 @@ import gem
 from gem.tools.mcp.tool import MCPTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
-SERVER = Path(__file__).parents[1] / "plain_mcp_server.py"
+SERVER = Path(__file__).parents[1] / "helpers" / "plain_mcp_server.py"
 ENVS, EACH = 8, 13
 COUNT = "<tool_call><tool_name>count</tool_name><arguments>{}</arguments></tool_call>"
 PID = COUNT.replace("count", "pid")
