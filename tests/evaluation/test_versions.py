@@ -49,6 +49,20 @@ def test_the_code_of_an_environment_includes_the_modules_that_it_imports(plugins
     assert a["version"] == 3 and a["grader"] is None and a["libraries"] == {}
 
 
+def test_the_code_of_a_grader_in_another_package_is_hashed_and_no_other_text_with_a_colon(plugins):
+    def grader(**kwargs):
+        gem.register("test:Graded", f"{plugins[0]}.env:Secret", **kwargs)
+        try:
+            return versions_of("test:Graded")["grader"]
+        finally:
+            del ENV_REGISTRY["test:Graded"]
+
+    assert None not in (ours := [grader(reward=f"{name}.rules:SECRET") for name in (plugins[0], plugins[2])])
+    assert ours[0] != ours[1]
+    others = ("gem.envs.table.poker:KuhnPokerEnv", "http://localhost:8000/retrieve", "json: text")
+    assert [grader(reward=text) for text in others] == [None] * 3
+
+
 def test_the_arguments_of_a_spec_are_recorded_and_other_data_by_its_hash():
     rows = [{"question": "q", "answer": "a"}]
     gem.register("test:Args", "gem.envs.questions.qa_env:QaEnv", dataset=rows, split=None, ask=len)

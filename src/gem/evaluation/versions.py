@@ -19,6 +19,7 @@ LIBRARIES = {"math": "latex2sympy2-extended", "vision": "pillow", "reasoning": "
 _GRADERS = ("gem.graders", "gem.parsing")
 _IMPORT = re.compile(r"^[ \t]*(?:from +([\w.]+) +import +(\([^)]*\)|.*)|import +([\w.]+))", re.MULTILINE)
 _NAME = re.compile(r"\w+")
+_FUNCTION = re.compile(r"(?!gem\.)([\w.]+):[A-Za-z_]\w*")  # "module:function", a grader of another package
 
 
 def versions_of(env_id: str) -> dict[str, Any]:
@@ -32,8 +33,9 @@ def versions_of(env_id: str) -> dict[str, Any]:
     module = str(getattr(spec.load(), "__module__", None))
     own = "gem.envs" if module.startswith("gem.") else module.partition(".")[0]
     files = _imported(module, (own, *_GRADERS))
-    named = [value.partition(":")[0] for value in spec.kwargs.values() if isinstance(value, str) and ":" in value]
-    graders = [file for name in named for _, file in _imported(name, (name.partition(".")[0],))]  # "module:function"
+    texts = [value for value in spec.kwargs.values() if isinstance(value, str)]
+    named = [found[1] for text in texts if (found := _FUNCTION.fullmatch(text))]
+    graders = [file for name in named for _, file in _imported(name, (name.partition(".")[0],))]
     return {
         "version": spec.version,
         "arguments": {name: _plain(value) for name, value in spec.kwargs.items()},
