@@ -28,14 +28,17 @@ COMMON: dict[str, Any] = {
     "eval_episodes": 100,
 }
 SETTINGS: dict[str, dict[str, Any]] = {
-    "returns": {"batch_scale": "std"},
+    "returns": {"advantage_options": {"batch_scale": "std"}},
     "rebn": {},
     "turn": {},
     "grpo": {"group_size": 4},
-    "rloo": {"group_size": 4, "batch_scale": "std"},
+    "rloo": {"group_size": 4, "advantage_options": {"batch_scale": "std"}},
     "gigpo": {"group_size": 4, "steps": 300},
-    "gae": {"batch_scale": "std", "critic_warmup": 5},
-    "branch": {"batch": 64, "branch_width": 2, "branch_turns": 2, "branch_train": True, "batch_scale": "std"},
+    "gae": {"advantage_options": {"batch_scale": "std"}, "critic_options": {"warmup": 5}},
+    "branch": {
+        "batch": 64,
+        "advantage_options": {"width": 2, "turns": 2, "train": True, "batch_scale": "std"},
+    },
 }
 # Why an advantage misses the aim, from its metrics; shown only if a seed of it does.
 NOTES: dict[str, str] = {}

@@ -30,9 +30,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "turn": {},
     "gae, a mixture, curriculum": {
         "env": ["game:GuessTheNumber-v0-easy", "math:Arithmetic"],
-        "curriculum": "learnability",
+        "curriculum": "levels",
         "advantage": "gae",
-        "critic": "shared",
+        "critic_options": {"shared": True},
         "max_new_tokens": 12,
     },
 }

@@ -38,7 +38,15 @@ PUBLIC: dict[str, tuple[str, list[str]]] = {
         ["gem.integrations", "gem.integrations.pettingzoo"],
     ),
     "Evaluation": ("Score a policy, with intervals.", ["gem.evaluation", "gem.evaluation.metrics"]),
-    "Training": ("Train a policy from trajectories.", ["gem.rl", "gem.envs.table.poker_solver"]),
+    "Training": (
+        "Train a policy from trajectories.",
+        [
+            "gem.rl",
+            "gem.rl.estimate.advantages",
+            "gem.rl.estimate.losses",
+            "gem.envs.table.poker_solver",
+        ],
+    ),
     "Sandboxes": ("Run untrusted programs.", ["gem.sandbox"]),
     "Graders and datasets": (
         "Score answers, and read the rows that questions come from.",

@@ -39,7 +39,7 @@ ROWS = [
 # of a listed package is in a row.
 SUB_ROWS = {
     "_internal": [
-        ("event_loop", "framing", "json_codec", "http_server", "imports", "text", "toml_files", "untrusted"),
+        ("event_loop", "framing", "json_codec", "http_server", "imports", "text", "toml_files", "typed", "untrusted"),
         ("annotations", "http_client", "worker_process"),
         ("construction", "worker_pool"),
         ("__init__",),
@@ -192,7 +192,8 @@ SUB_ROWS = {
         ("__init__",),
     ],
     "rl": [
-        ("environments", "estimate", "metrics"),
+        ("choices", "environments", "metrics"),
+        ("estimate",),
         ("options",),
         ("config",),
         ("checks", "config_file"),

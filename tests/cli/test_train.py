@@ -43,7 +43,7 @@ def test_a_run_prints_scores_and_two_games_and_writes_its_files(tmp_path, capsys
         (["--until", "greedy=2"], "until .*above 0 and up to 1"),
         (["--out", "/dev/null/runs"], "cannot write the run"),
         (["--advantage", "median"], "gigpo, gae, branch, seat.*'median'"),
-        (["--critic", "shared"], "critic .*advantage='gae'.*'turn'"),
+        (["--critic-options", "shared=true"], "critic_options .*advantage='gae'.*'turn'"),
         (["--lora-modules", "q_prj"], "lora_modules='q_prj' needs lora_rank"),
         (["--env", "math:Arithmetic=0"], "weights of env .*math:Arithmetic=0"),
         (["--env", "math:Arithmetic", "qa:Facts", "--wrappers", "concat,concat"], "concat .*history twice"),
@@ -137,10 +137,10 @@ def test_flags_replace_the_settings_of_a_file_also_by_their_defaults(tmp_path, c
     pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")
     file = tmp_path / "run.toml"
     file.write_text("steps = 9\nbatch = 8\nminibatch = 4\nadvantage = 'gae'\nepochs = 1\n")
-    flags = ["--config", str(file), "--critic-warmup", "2", "--epochs", "3", "--out", str(tmp_path)]
+    flags = ["--config", str(file), "--critic-options", "warmup=2", "--epochs", "3", "--out", str(tmp_path)]
     assert main(["train", "--dry-run", *flags]) == 0
     resolved = capsys.readouterr().out
-    assert "steps = 9\n" in resolved and "epochs = 3\n" in resolved and "critic_warmup = 2\n" in resolved
+    assert "steps = 9\n" in resolved and "epochs = 3\n" in resolved and "critic_options = {warmup = 2}\n" in resolved
 
 
 def test_a_dry_run_prints_its_configuration_memory_and_conversations_and_writes_nothing(tmp_path, capsys):

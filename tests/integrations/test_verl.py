@@ -33,7 +33,7 @@ import gem.integrations.verl as adapter
 from gem.errors import InfraError
 from gem.integrations.shared.sequences import rebn, turn_returns
 from gem.integrations.shared.tasks import EnvTask
-from gem.rl.estimate.advantages import EpisodeRewards, Estimator
+from gem.rl.estimate.advantages import ADVANTAGES, EpisodeRewards
 
 from .contract import GAME_TASKS, MATH_TASKS, Held, ReplayEngine, check, late, mask, mutate_packing, token
 
@@ -214,7 +214,7 @@ def test_the_hook_agrees_with_the_estimators_of_gem(name, reference):
     data = DataProto(batch=list_of_dict_to_tensordict(fields).to_padded_tensor())
     config = settings(reference.folder, "algorithm.gamma=0.7").algorithm
     computed = compute_advantage(data, f"gem_{name}", gamma=config.gamma, config=config).batch["advantages"]
-    wanted = Estimator(name=name, gamma=0.7)([EpisodeRewards(episode.rewards_K) for episode in episodes])
+    wanted = ADVANTAGES[name]([EpisodeRewards(episode.rewards_K) for episode in episodes], gamma=0.7)
     if name == "rebn":
         assert [values.tolist() for values in wanted] == rebn(episodes, 0.7)
     for row, values_K, got in zip(rows, wanted, computed, strict=False):

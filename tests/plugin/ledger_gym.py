@@ -1,4 +1,4 @@
-"""A package outside gem: an environment with a machine, ids with a path, an exporter, a tool and a grader.
+"""A package outside gem: an environment, ids with a path, an exporter, a tool, a grader, an advantage and a loss.
 
 It is not installed: tests put this folder on the path, where its .dist-info names the entry point.
 """
@@ -6,10 +6,11 @@ It is not installed: tests put this folder on the path, where its .dist-info nam
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gem
 from gem import Env, EnvSpec, Step, StopReason
@@ -18,9 +19,13 @@ from gem.errors import BadValue, EpisodeOver
 from gem.graders import Grade
 from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.parsing import last_boxed
+from gem.rl import needs
 from gem.sandbox import Machine, get_sandbox
 from gem.tools import BaseTool, Function
 from gem.wrappers import WRAPPER_FACTORY, tool_wrapper
+
+if TYPE_CHECKING:
+    from gem.rl import EpisodeRewards, PolicyTokens, TokenLoss
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,22 @@ class RomanTool(BaseTool):
         ):
             numeral, rest = numeral + letters * (rest // value), rest % value
         return ToolResult(numeral)
+
+
+@needs("groups")
+def best_of_group(episodes: Sequence[EpisodeRewards], *, scale: float = 1.0) -> list[list[float]]:
+    """Return the sum of the rewards, minus the best of the group."""
+    best: dict[Any, float] = {}
+    for episode in episodes:
+        best[episode.group] = max(best.get(episode.group, -math.inf), sum(episode.rewards_K))
+    return [[scale * (sum(e.rewards_K) - best[e.group] + 0.5)] * len(e.rewards_K) for e in episodes]
+
+
+def imitate_the_best(tokens: PolicyTokens, *, above: float = 0.0) -> TokenLoss:
+    """Return the negative log-probability of the tokens with an advantage above a bound."""
+    from gem.rl import TokenLoss
+
+    return TokenLoss(-tokens.logp_BT * (tokens.advantage_BT > above))
 
 
 def export_jsonl(env: Env) -> Callable[[Path, str], None]:

@@ -92,8 +92,17 @@ def test_its_tool_and_the_shell_work_in_its_environment(machines):
 
 @pytest.mark.train
 @pytest.mark.slow
-def test_its_environment_trains_two_steps(machines, tmp_path):
-    sizes = ("--steps", "2", "--batch", "4", "--minibatch", "4", "--eval-episodes", "2")
-    gem_command("train", "--env", "ledger:Sum", *sizes, "--out", str(tmp_path), "--name", "plugged")
-    lines = (tmp_path / "plugged" / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["update"] for line in lines] == [1, 2]
+def test_its_environment_trains_two_steps_with_its_advantage_and_its_loss_which_a_resumed_run_keeps(machines, tmp_path):
+    sizes = ("--steps", "2", "--batch", "8", "--minibatch", "4", "--eval-episodes", "2", "--imitation-steps", "20")
+    own = ("--advantage", "ledger_gym:best_of_group", "--loss", "ledger_gym:imitate_the_best")
+    options = ("--advantage-options", "scale=2", "--loss-options", "above=-0.5")
+    where = ("--out", str(tmp_path), "--name", "plugged")
+    gem_command("train", "--env", "ledger:Sum", *sizes, *own, *options, *where)
+    folder = tmp_path / "plugged"
+    gem_command("train", "--resume", str(folder), "--steps", "3")
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert [row["update"] for row in rows] == [1, 2, 3]
+    assert all("clipped" not in row and "groups_equal" in row for row in rows), "groups, and no loss with a clip range"
+    kept = json.loads((folder / "config.json").read_text())
+    assert (kept["advantage"], kept["loss"]) == (own[1], own[3])
+    assert (kept["advantage_options"], kept["loss_options"], kept["group_size"]) == ({"scale": 2.0}, {"above": -0.5}, 8)

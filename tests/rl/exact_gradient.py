@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gem.rl.estimate.advantages import EpisodeRewards, Estimator
+from gem.rl.estimate.advantages import ADVANTAGES, EpisodeRewards
 from gem.rl.model.scoring import TokenScores
 from gem.rollout import BranchPlan
 from gem.trajectory import Trajectory, Turn
@@ -197,7 +198,9 @@ def estimates(
             by_turn[turn] = by_turn[turn] + logp
         gradients.append(np.stack([gradient(policy, logp).flatten().numpy() for logp in by_turn]))
     lengths = [np.array([len(REPLIES[r]) for r in e.replies], dtype=float) for e in episodes]
-    estimator, rng, rows = Estimator(**options), np.random.default_rng(batch), []
+    name = options["name"]
+    estimator = partial(ADVANTAGES[name], **{option: value for option, value in options.items() if option != "name"})
+    rng, rows = np.random.default_rng(batch), []
     plan = BranchPlan(width=GROUP)
     same_until = {  # the episodes that start with the first turns of an episode
         (e, turn): [i for i, other in enumerate(episodes) if other.replies[:turn] == episode.replies[:turn]]
@@ -208,7 +211,7 @@ def estimates(
         chosen = [int(e) for e in rng.choice(len(episodes), size=batch, p=chances)]
         starts: list[int | None] = [None] * batch
         groups = [i // GROUP for i in range(batch)]
-        if estimator.name == "branch":
+        if name == "branch":
             groups = list(range(batch))
             for group, e in enumerate(chosen[:batch]):
                 for turn in range(len(episodes[e].states)):
@@ -257,7 +260,7 @@ def main() -> None:
         exact = exact_gradient(policy, 1.0 if options["name"] in ("grpo", "rloo") else GAMMA).flatten().numpy()
         # A batch of "branch" has 12 times as many trajectories.
         for batch, count in ((8, 10000), (256, 150 if options["name"] == "branch" else 600)):
-            rows = estimates(policy, {"gamma": None, **options}, aggregation, batch, count, "trained on" in label)
+            rows = estimates(policy, options, aggregation, batch, count, "trained on" in label)
             scale, cosine, scale_error, cosine_error, variance = bias(rows, exact)
             cells = (label, batch, f"{scale:.3f} ± {scale_error:.3f}", f"{cosine:.4f} ± {cosine_error:.4f}")
             print("| " + " | ".join(map(str, cells)) + f" | {variance:.3f} |", flush=True)

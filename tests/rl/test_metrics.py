@@ -72,10 +72,10 @@ def test_every_metric_is_documented_and_every_documented_metric_exists(tmp_path:
 
     env = "game:GuessTheNumber-v0-easy"
     for more in (
-        {"env": [env, "game:GuessTheNumber-v0-hard"], "curriculum": "learnability"},
-        {"advantage": "grpo", "group_size": 2, "curriculum": "learnability"},
+        {"env": [env, "game:GuessTheNumber-v0-hard"], "curriculum": "levels"},
+        {"advantage": "grpo", "group_size": 2, "curriculum": "seeds"},
         {"advantage": "gae"},
-        {"advantage": "branch", "branch_width": 1},
+        {"advantage": "branch", "advantage_options": {"width": 1}},
     ):
         with Trainer.start(TrainConfig(out=str(tmp_path), name=str(len(found)), **SMALL, **more)) as trainer:
             row = trainer.run() or trainer.folder.read_metrics()[-1]

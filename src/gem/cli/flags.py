@@ -21,7 +21,7 @@ import argparse
 import json
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -205,6 +205,7 @@ def _members(hint: Any) -> tuple[Any, ...]:
     NoneType is first, so that "none" is not parsed as a str, and left out where "none" is one of the choices.
     """
     members = get_args(hint) if get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    members = tuple(member for member in members if get_origin(member) is not Callable)  # which has a name as well
     if any("none" in _words(member) for member in members if get_origin(member) is Literal):
         members = tuple(member for member in members if member is not types.NoneType)
     return tuple(sorted(members, key=lambda member: member is not types.NoneType))

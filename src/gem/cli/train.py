@@ -1,7 +1,7 @@
 """Train a policy with reinforcement learning.
 
 Collects batches of episodes, updates the policy after each batch and evaluates it periodically. On a data set, the
-evaluation uses rows that are held back from training (--eval-share), or another split (--eval-split); elsewhere it
+evaluation uses rows that are held back from training, or another split (--eval-split); elsewhere it
 plays fresh seeds. Without --model, a tiny language model is built first: a short SFT warm-up on random legal actions
 teaches the output format; RL does the rest. Files go to runs/<name>/: config.json, metrics.jsonl, trajectories.jsonl,
 evaluations.jsonl, curve.png, checkpoints/.

@@ -2,7 +2,7 @@
 
 ``gem`` is the name of the agent loop; gem plays the episodes, and verl is handed the sampled tokens with their mask,
 log-probabilities and a reward per turn. ``algorithm.adv_estimator`` is ``gem_rebn`` or ``gem_turn``; see
-gem.rl.estimate.advantages.Estimator. verl imports this module in all of its processes if the environment has
+gem.rl.estimate.advantages. verl imports this module in all of its processes if the environment has
 ``VERL_USE_EXTERNAL_MODULES=gem.integrations.verl``.
 
 Estimators of verl see token rewards and a mask, not the environment: a discount per environment is an argument of the

@@ -11,20 +11,26 @@ from typing import TYPE_CHECKING
 from gem._internal.imports import lazy_names
 
 if TYPE_CHECKING:
+    from gem.rl.choices import needs
     from gem.rl.config import TrainConfig
-    from gem.rl.estimate.advantages import EpisodeRewards, Estimator, discounted_returns, normalize_batch
+    from gem.rl.estimate.advantages import ADVANTAGES, EpisodeRewards, discounted_returns, normalize_batch
+    from gem.rl.estimate.losses import LOSSES, PolicyTokens, TokenLoss
     from gem.rl.model.strategy import PolicyStrategy, strategy_of
     from gem.rl.run.build import load_policy
     from gem.rl.run.trainer import Trainer
 
 __all__ = [
+    "ADVANTAGES",
+    "LOSSES",
     "EpisodeRewards",
-    "Estimator",
     "PolicyStrategy",
+    "PolicyTokens",
+    "TokenLoss",
     "TrainConfig",
     "Trainer",
     "discounted_returns",
     "load_policy",
+    "needs",
     "normalize_batch",
     "strategy_of",
 ]
@@ -34,7 +40,9 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "config": "TrainConfig",
-        "estimate.advantages": "EpisodeRewards Estimator discounted_returns normalize_batch",
+        "choices": "needs",
+        "estimate.advantages": "ADVANTAGES EpisodeRewards discounted_returns normalize_batch",
+        "estimate.losses": "LOSSES PolicyTokens TokenLoss",
         "model.strategy": "PolicyStrategy strategy_of",
         "run.build": "load_policy",
         "run.trainer": "Trainer",

@@ -68,8 +68,8 @@ def check_images(config: TrainConfig, *, reads_images: bool) -> None:
         if not isinstance(observation, str) and images_of(observation):
             if not reads_images:
                 raise BadValue(f"cannot train on {env.id}: its observations contain images, and the model reads text")
-            if config.advantage == "gae" or config.sampler is not None:
-                unsupported = "a critic" if config.advantage == "gae" else "a sampler"
+            if config.critic is not None or config.sampler is not None:
+                unsupported = "a critic" if config.critic is not None else "a sampler"
                 raise BadValue(f"cannot train on {env.id} with {unsupported}, which reads no images")
 
 
@@ -82,11 +82,11 @@ def _check_trainable(config: TrainConfig, env: EnvSetting) -> None:
         made.reset(seed=0)
         try:
             json.dumps(made.get_state())
-            if config.model is None or config.imitation_tokens or config.imitation_steps:
+            if config.model is None or config.imitation_steps:
                 made.sample_random_action()
         except (NotImplementedError, TypeError) as e:
             raise BadValue(f"cannot train on {env.id}: {e}") from e
-    if config.advantage == "branch":
+    if config.branch_plan is not None:
         with ExitStack() as stack:
             made = stack.enter_context(make(env.id, **env.kwargs))
             for wrap in wrapper_fns(env):

@@ -2,61 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from gem.errors import BadValue, did_you_mean
-from gem.rl.environments import EnvSetting, EvalSetting, TrainEnv, as_setting, check_mixture, check_names_differ
-from gem.rl.estimate.advantages import GROUPED, Estimator
-from gem.rl.options import TrainOptions
+from gem._internal.typed import check_fields
+from gem.errors import BadValue
+from gem.rl.choices import Choice, checked_options, choose
+from gem.rl.environments import EnvSetting, EvalSetting, TrainEnv, as_settings, check_mixture, check_names_differ
+from gem.rl.estimate.advantages import ADVANTAGES
+from gem.rl.estimate.losses import LOSSES
+from gem.rl.options import CriticOptions, SamplerOptions, TrainOptions
 
 if TYPE_CHECKING:
     from gem.rollout import BranchPlan
 
-
-_CLIP: dict[str, tuple[float | None, float | None]] = {
-    "ppo": (0.2, 0.2),
-    "gspo": (3e-4, 4e-4),  # arXiv 2507.18071, section 5.1
-    "cispo": (None, 4.0),  # weights of at most 5, as in arXiv 2510.13786
-}
 _EXAMINERS = "random", "best"  # opponents of the evaluations of self-play
+CHOICES = "advantage", "loss"  # fields that name a function
 LATEST, PAST = "latest", "past"  # opponents of self-play besides the players of a game
-_BRANCH = ("branch_width", "branch_turns", "branch_every", "branch_train")
-_CURRICULUM = ("curriculum_over", "curriculum_seeds", "curriculum_minimum")
+GROUP_SIZE = 8  # default of the advantages that compare the episodes of a group
 TRUNCATED_IS = 2.0  # default with a sampler of another engine
-_POSITIVE = (
-    "learning_rate",
-    "critic_learning_rate",
-    "critic_weight",
-    "max_grad_norm",
-    "temperature",
-    "clip",
-    "clip_high",
-    "loss_constant",
-    "truncated_is",
-)
-_LEAST = {
-    **dict.fromkeys(
-        ["steps", "batch", "slots", "group_size", "epochs", "minibatch", "micro_batch", "max_new_tokens", "threads"], 1
-    ),
-    **dict.fromkeys(["eval_every", "eval_episodes", "checkpoint_every", "past_every", "past_kept", "lora_rank"], 1),
-    **dict.fromkeys(
-        [
-            "seed",
-            "kl",
-            "entropy",
-            "eval_temperature",
-            "imitation_tokens",
-            "imitation_steps",
-            "keep_trajectories",
-            "critic_warmup",
-            "kv_cache_mib",
-        ],
-        0,
-    ),
-}
 
 
 def opponent_value(name: str) -> str | float:
@@ -72,60 +37,22 @@ class TrainConfig(TrainOptions):
     """Configuration of a training run: advantages of turns, the loss of their tokens, and the training loop.
 
     Raises:
-        BadValue: for a value out of range, or settings that do not fit together.
+        BadValue: for a value of the wrong type or out of range, or settings that do not fit together.
+        UnknownArgument: for an option that the advantage, the loss, the critic or the sampler does not have.
 
     Sources: arXiv 2510.01051; those of each algorithm are in gem.rl.estimate.advantages and gem.rl.estimate.losses.
     """
 
     def __post_init__(self) -> None:
-        for field_ in fields(self):
-            value = getattr(self, field_.name)
-            if isinstance(value, float) and not math.isfinite(value):
-                raise BadValue(f"{field_.name} must be finite, got {value}")
-            least = _LEAST.get(field_.name)
-            if least is not None and value is not None and value < least:
-                raise BadValue(f"{field_.name} must be at least {least}, got {value}")
-        for name in _POSITIVE:
-            value = getattr(self, name)
-            if isinstance(value, (int, float)) and not value > 0:
-                raise BadValue(f"{name} must be greater than 0, got {value}")
-        if not 0.0 < self.eval_share < 1.0:
-            raise BadValue(f"eval_share must be between 0 and 1, got {self.eval_share}")
-        object.__setattr__(self, "advantage", self.advantage or ("seat" if self.self_play else "turn"))  # it is frozen
+        check_fields(self, leave=("env", "eval_env", *CHOICES))
         self._check_environments()
+        self._check_advantage()
         self._check_self_play()
-        if self.estimator.name in GROUPED and self.group_size < 2:
-            raise BadValue(
-                f"advantage={self.advantage!r} compares episodes of a group and needs group_size of at least 2"
-            )
-        if self.advantage == "branch":
-            _ = self.branch_plan  # checks its options
-            if self.group_size > 1:
-                raise BadValue(f"advantage='branch' forks its own groups; drop group_size={self.group_size}")
-        elif unused := self._changed(_BRANCH):
-            raise BadValue(f"{unused[0]} needs advantage='branch', got {self.advantage!r}")
-        if self.critic not in (None, "separate", "shared"):
-            raise BadValue(f"critic must be 'separate' or 'shared', got {self.critic!r}")
-        if self.critic_weight is not None and self.critic != "shared":
-            raise BadValue(f"critic_weight needs critic='shared', got {self.critic!r}")
-        for name in ("critic", "critic_learning_rate", "critic_warmup"):
-            if getattr(self, name) is not None and self.advantage != "gae":
-                raise BadValue(f"{name} needs a critic: advantage='gae', got {self.advantage!r}")
-        if self.critic_warmup is not None and self.critic_warmup >= self.steps:
-            raise BadValue(f"critic_warmup={self.critic_warmup} leaves no update for the policy, steps is {self.steps}")
-        if self.batch % self.group_size:
-            raise BadValue(f"batch must be a multiple of group_size, got {self.batch} and {self.group_size}")
-        if self.refill_groups and self.group_size < 2:
-            raise BadValue("refill_groups needs groups: set group_size to at least 2")
         self._check_loss()
-        modes = {"sampled", *(env.mode for env in self.eval_sets)}
-        if not set(self.targets) <= modes:
-            raise BadValue(f"until={self.until!r} needs evaluations that play so; they are {', '.join(sorted(modes))}")
         self._check_model()
-        if self.minibatch > self.batch and not self.branch_train:
-            raise BadValue(f"minibatch must not exceed batch, got {self.minibatch} > {self.batch}")
+        self._check_sizes()
 
-    @property
+    @cached_property
     def envs(self) -> tuple[TrainEnv, ...]:
         """The environments with a weight above 0, with all settings of the run that they do not replace."""
         given = (TrainEnv(id=self.env),) if isinstance(self.env, str) else self.env
@@ -143,14 +70,13 @@ class TrainConfig(TrainOptions):
             if isinstance(env, TrainEnv) and env.weight > 0
         )
 
-    @property
+    @cached_property
     def eval_sets(self) -> tuple[EvalSetting, ...]:
         """The sets of an evaluation, with all settings of the run that they do not replace."""
         shared = [f.name for f in fields(EnvSetting)]
         sets = [env for env in self.eval_env if isinstance(env, EvalSetting)]
         if not sets:
-            own = {} if self.eval_wrappers is None else {"wrappers": self.eval_wrappers}
-            sets = [EvalSetting(**{name: getattr(env, name) for name in shared} | own) for env in self.envs]
+            sets = [EvalSetting(**{name: getattr(env, name) for name in shared}) for env in self.envs]
         if self.self_play and not self.eval_env:
             sets = [
                 replace(env, name=f"{env.label} against {opponent}", kwargs={**env.kwargs, "opponent": opponent})
@@ -158,12 +84,11 @@ class TrainConfig(TrainOptions):
                 for opponent in _EXAMINERS
             ]
         trained = {env.id for env in self.envs}
-        default = self.wrappers if self.eval_wrappers is None else self.eval_wrappers
         return tuple(
             replace(
                 env,
                 kwargs={**(self.env_kwargs if env.id in trained else {}), **env.kwargs},
-                wrappers=default if env.wrappers is None else env.wrappers,
+                wrappers=self.wrappers if env.wrappers is None else env.wrappers,
                 mcp=self.mcp if env.mcp is None else env.mcp,
                 prompt_template=env.prompt_template or self.prompt_template,
                 max_new_tokens=env.max_new_tokens or self.max_new_tokens,
@@ -179,24 +104,53 @@ class TrainConfig(TrainOptions):
         """The names of the environments, for people."""
         return ", ".join(env.label if len(self.envs) > 1 else env.id for env in self.envs)
 
-    def estimator_of(self, env: TrainEnv) -> Estimator:
-        """The estimator of advantages of one of self.envs, with its own discount."""
-        return replace(self.estimator, gamma=env.gamma)
+    @cached_property
+    def estimators(self) -> tuple[Choice, ...]:
+        """The advantage of each of self.envs, with its own discount."""
+        return tuple(self._estimator(env.gamma) for env in self.envs)
+
+    @cached_property
+    def estimator(self) -> Choice:
+        """The advantage, with the discount of the run."""
+        return self._estimator(self.gamma)
+
+    @cached_property
+    def objective(self) -> Choice:
+        """The loss."""
+        return choose("loss", self.loss, LOSSES, self.loss_options)
+
+    @cached_property
+    def critic(self) -> CriticOptions | None:
+        """The settings of the critic; None if the advantage needs none."""
+        if "values" not in self.estimator.needs:
+            return None
+        return CriticOptions(**checked_options("critic_options", CriticOptions, self.critic_options))
+
+    @cached_property
+    def branch_plan(self) -> BranchPlan | None:
+        """Which states of an episode have continuations, and how many; None if the advantage needs none."""
+        from gem.rollout import BranchPlan  # imported late: only this advantage needs it
+
+        if "branches" not in self.estimator.needs:
+            return None
+        value = self.estimator.value
+        return BranchPlan(width=value("width", 4), turns=value("turns"), every=value("every", 1))
 
     @property
-    def estimator(self) -> Estimator:
-        """The estimator of advantages. Raises BadValue if its options do not fit together."""
-        return Estimator(
-            name=self.advantage or "turn",
-            gamma=self.gamma,
-            group_scale=self.group_scale,
-            leave_one_out=self.leave_one_out,
-            batch_scale=self.batch_scale,
-            step_weight=self.step_weight,
-            gae_lambda=self.gae_lambda,
-        )
+    def trains_branches(self) -> bool:
+        """Whether the continuations of episodes are trained on as well."""
+        return bool(self.estimator.value("train", False)) and self.branch_plan is not None
 
-    @property
+    @cached_property
+    def sampling(self) -> SamplerOptions | None:
+        """The settings of the server that samples; None without one."""
+        if self.sampler is None:
+            return None
+        if "sync" not in self.sampler_options:
+            raise BadValue("sampler needs sampler_options with sync='vllm' or sync='sglang'")
+        return SamplerOptions(**checked_options("sampler_options", SamplerOptions, self.sampler_options))
+
+    @cached_property
     def targets(self) -> dict[str, float]:
         """The success rates of until by mode, "greedy" or "sampled"; empty for None. Raises BadValue if invalid."""
         pairs = [pair.partition("=") for pair in self.until.split(",")] if self.until is not None else []
@@ -211,143 +165,120 @@ class TrainConfig(TrainOptions):
         return targets
 
     @property
-    def branch_plan(self) -> BranchPlan:
-        """Which states of an episode have continuations, and how many. Raises BadValue for a value below 1."""
-        from gem.rollout import BranchPlan  # imported late: only this advantage needs it
-
-        width = 4 if self.branch_width is None else self.branch_width
-        return BranchPlan(
-            width=width, turns=self.branch_turns, every=1 if self.branch_every is None else self.branch_every
-        )
-
-    @property
-    def clip_bounds(self) -> tuple[float | None, float | None]:
-        """The lower and upper bound of the probability ratio, as distances from 1; None for no bound."""
-        low, high = _CLIP[self.loss]
-        if self.clip != "default":
-            low = high = self.clip
-        return low, high if self.clip_high == "default" else self.clip_high
+    def groups(self) -> int:
+        """Episodes that start from one state; 1 for no groups."""
+        return self.group_size or 1
 
     @property
     def opponent_weights(self) -> dict[str, float]:
         """The shares of the games of self-play by opponent, without those of 0."""
         return {name: weight for name, weight in self.opponents.items() if weight} or {LATEST: 1.0}
 
-    def _changed(self, names: Sequence[str]) -> list[str]:
-        """Return the names of the options that differ from their defaults."""
-        return [f.name for f in fields(self) if f.name in names and getattr(self, f.name) != f.default]
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)  # the dataclass is frozen
+
+    def _estimator(self, gamma: float | None) -> Choice:
+        assert self.advantage is not None
+        if "gamma" in self.advantage_options:
+            raise BadValue("advantage_options must not contain gamma, which is an option of its own")
+        options = dict(self.advantage_options)
+        chosen = choose("advantage", self.advantage, ADVANTAGES, options)
+        if gamma is None or (gamma == 1.0 and not chosen.takes("gamma")):
+            return chosen
+        if not chosen.takes("gamma"):
+            raise BadValue(f"gamma={gamma} has no effect with advantage={chosen.name!r}, which has no discount")
+        return replace(chosen, options={**chosen.options, "gamma": gamma})
+
+    def _check_environments(self) -> None:
+        """Convert env to an id or to a tuple of TrainEnv, and check it."""
+        envs = as_settings(self.env, TrainEnv, "env")
+        plain = len(envs) == 1 and envs[0] == TrainEnv(id=envs[0].id)
+        self._set("env", envs[0].id if plain else envs)
+        check_mixture(envs)
+        sets = as_settings(self.eval_env, EvalSetting, "eval_env")
+        self._set("eval_env", sets)
+        check_names_differ(sets, "eval_env")
+        if self.curriculum == "levels" and len(self.envs) < 2:
+            raise BadValue("curriculum='levels' needs several environments; repeat --env, or use rows or seeds")
+        if self.curriculum is not None and self.refill_groups:
+            raise BadValue("refill_groups would hide the groups that a curriculum has to count; drop one of them")
+
+    def _check_advantage(self) -> None:
+        self._set("advantage", self.advantage or ("seat" if self.self_play else "turn"))
+        self._set("advantage", self.estimator.name)
+        for estimator in (self.estimator, *self.estimators):
+            if estimator.name in ADVANTAGES:
+                estimator([])  # which refuses options that do not fit together
+        needs = self.estimator.needs
+        if self.group_size is None:
+            self._set("group_size", GROUP_SIZE if "groups" in needs else 1)
+        if "groups" in needs and self.groups < 2:
+            raise BadValue(f"advantage={self.advantage!r} compares episodes of a group: group_size must be at least 2")
+        if "branches" in needs and self.groups > 1:
+            raise BadValue(f"advantage={self.advantage!r} forks its own groups; drop group_size={self.group_size}")
+        if "values" not in needs and self.critic_options:
+            raise BadValue(f"critic_options need a critic, as of advantage='gae', got {self.advantage!r}")
+        if self.critic is not None:
+            if "weight" in self.critic_options and not self.critic.shared:
+                raise BadValue("critic_options: weight needs shared=true; a critic of its own has a loss of its own")
+            if self.critic.warmup >= self.steps:
+                raise BadValue(
+                    f"critic_options: warmup={self.critic.warmup} leaves no update for the policy of steps={self.steps}"
+                )
 
     def _check_self_play(self) -> None:
-        if PAST not in self.opponent_weights and (unused := self._changed(("past_every", "past_kept"))):
-            raise BadValue(f"{unused[0]} needs opponents with {PAST}, such as latest=.8 {PAST}=.2")
+        needs = self.estimator.needs
         if not self.self_play:
-            if self.opponents or self.advantage == "seat":
-                name = "opponents" if self.opponents else "advantage='seat'"
-                raise BadValue(f"{name} needs self_play")
+            if self.opponents or "seats" in needs:
+                raise BadValue(f"{'opponents' if self.opponents else f'advantage={self.advantage!r}'} needs self_play")
             return
-        for name, weight in self.opponents.items():
-            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
-                raise BadValue(f"opponents takes shares of the games, such as latest=.8 past=.2, got {name}={weight!r}")
         if self.opponents and not any(self.opponents.values()):
             raise BadValue("the shares of opponents need a positive sum")
         for name in ("curriculum", "refill_groups", "sampler", "wrappers", "mcp", "prompt_template"):
             if getattr(self, name):
                 raise BadValue(f"{name} has no effect on self_play; drop one of them")
-        if self.group_size > 1 or self.advantage in (*GROUPED, "branch"):
+        if self.groups > 1 or needs & {"groups", "branches"}:
             raise BadValue(f"self_play has no groups of equal episodes, got {self.advantage!r}; use seat, turn or gae")
         for env in self.envs:
             if "opponent" in env.kwargs or env.max_turns is not None or env.wrappers or env.mcp:
                 raise BadValue(f"self_play plays {env.id} itself: drop its opponent, max_turns, wrappers and mcp")
 
-    def _check_curriculum(self) -> None:
-        if not 0.0 <= self.curriculum_minimum <= 1.0:
-            raise BadValue(f"curriculum_minimum must be in [0, 1], got {self.curriculum_minimum}")
-        if self.curriculum_seeds < 1:
-            raise BadValue(f"curriculum_seeds must be at least 1, got {self.curriculum_seeds}")
-        if self.curriculum is None and (unused := self._changed(_CURRICULUM)):
-            raise BadValue(f"{unused[0]} needs curriculum='learnability'")
-        check_pool(self, self.curriculum_over or ("levels" if len(self.envs) > 1 else "seeds"))
-        if self.curriculum_over == "levels" and len(self.envs) < 2:
-            raise BadValue("curriculum_over='levels' needs several environments; repeat --env, or use rows or seeds")
-        if self.curriculum is not None and self.refill_groups:
-            raise BadValue("refill_groups would hide the groups that a curriculum has to count; drop one of them")
-
-    def _check_environments(self) -> None:
-        """Convert env to an id or to a tuple of TrainEnv, and check it."""
-        given = [self.env] if isinstance(self.env, (str, Mapping)) else list(self.env)
-        envs = tuple(as_setting(env, TrainEnv, f"env {n}") for n, env in enumerate(given, start=1))
-        plain = len(envs) == 1 and envs[0] == TrainEnv(id=envs[0].id)
-        object.__setattr__(self, "env", envs[0].id if plain else envs)  # the dataclass is frozen
-        check_mixture(envs)
-        self._check_curriculum()
-        sets = tuple(
-            as_setting(e, EvalSetting, f"eval_env {number}") for number, e in enumerate(self.eval_env, start=1)
-        )
-        object.__setattr__(self, "eval_env", sets)
-        check_names_differ(sets, "eval_env")
-        for env in self.envs:
-            self.estimator_of(env)  # checks its gamma
-        if self.batch < len(self.envs) * self.group_size:
-            raise BadValue(f"batch={self.batch} is too small for {len(self.envs)} environments")
+    def _check_loss(self) -> None:
+        loss = self.objective
+        self._set("loss", loss.name)
+        clips = [name for name in ("clip_low", "clip_high") if loss.takes(name)]
+        if self.epochs > 1 and loss.name in LOSSES and all(loss.value(name) is None for name in clips):
+            raise BadValue(f"epochs={self.epochs} needs a clip range: plain REINFORCE is on-policy for one epoch only")
+        if self.kl_in == "reward" and not self.kl:
+            raise BadValue("kl_in has no effect with kl=0")
 
     def _check_model(self) -> None:
         for name in ("lora_rank", "chat_template"):
             if getattr(self, name) is not None and self.model is None:
                 raise BadValue(f"{name} needs a model: the embedded one is trained whole and has its own template")
-        if self.sampler is None:
-            for name in ("sampler_sync", "sampler_model", "sampler_folder"):
-                if getattr(self, name) is not None:
-                    raise BadValue(f"{name} needs sampler, the URL of a server")
-        elif self.sampler_sync not in ("vllm", "sglang"):
-            raise BadValue(f"sampler needs sampler_sync vllm or sglang, got {self.sampler_sync!r}")
-        elif self.sampler_sync == "vllm" and self.lora_rank is None:
-            raise BadValue("sampler_sync='vllm' sends a LoRA adapter: set lora_rank, or use sglang")
+        if self.sampling is None:
+            if self.sampler_options:
+                raise BadValue("sampler_options need sampler, the URL of a server")
+        elif self.sampling.sync == "vllm" and self.lora_rank is None:
+            raise BadValue("sync='vllm' of sampler_options sends a LoRA adapter: set lora_rank, or use sglang")
         elif self.model is None:
             raise BadValue("sampler needs a model that the server has as well")
         elif self.truncated_is is None:
-            object.__setattr__(self, "truncated_is", TRUNCATED_IS)  # the dataclass is frozen
+            self._set("truncated_is", TRUNCATED_IS)
         if self.lora_modules is not None and self.lora_rank is None:
             raise BadValue(f"lora_modules={self.lora_modules!r} needs lora_rank")
-        if None not in (self.imitation_tokens, self.imitation_steps):
-            raise BadValue("give imitation_tokens or imitation_steps, not both")
-        if self.dtype not in ("float32", "bf16"):
-            raise BadValue(f"dtype must be float32 or bf16, got {self.dtype!r}")
+        if self.name is not None and (self.name in ("", ".", "..") or "/" in self.name or "\\" in self.name):
+            raise BadValue(f"name must be the name of a folder in {self.out}, got {self.name!r}; --out chooses another")
 
-    def _check_loss(self) -> None:
-        for name, choices in (
-            ("loss", tuple(_CLIP)),
-            ("aggregation", ("constant", "token-mean", "sequence-mean")),
-            ("kl_in", ("loss", "reward")),
-        ):
-            value = getattr(self, name)
-            if value not in choices:
-                raise BadValue(
-                    f"{name} must be one of {', '.join(choices)}, got {value!r}{did_you_mean(value, choices)}"
-                )
-        if self.clip_bounds == (None, None) and self.epochs > 1:
-            raise BadValue(f"epochs={self.epochs} needs a clip range: plain REINFORCE is on-policy for one epoch only")
-        low, high = self.clip_bounds
-        if low is not None and low >= 1:
-            raise BadValue(
-                f"clip={low:g} bounds nothing from below, because a ratio is at least 0; give a value below 1, or none "
-                f"with clip_high={'none' if high is None else format(high, 'g')}"
-            )
-        if self.dual_clip is not None and (self.loss == "cispo" or not self.dual_clip > 1):
-            raise BadValue(
-                f"dual_clip needs a loss that clips and a value > 1, got {self.dual_clip} with {self.loss!r}"
-            )
-        if self.loss_constant is not None and self.aggregation != "constant":
-            raise BadValue(f"loss_constant needs aggregation='constant', got {self.aggregation!r}")
-        if not self.kl and (self.kl_in != "loss" or self.kl_estimator is not None):
-            raise BadValue("kl_in and kl_estimator have no effect with kl=0")
-        if self.kl_in == "reward" and self.kl_estimator not in (None, "k1"):
-            raise BadValue(
-                f"kl_in='reward' needs kl_estimator='k1', got {self.kl_estimator!r}, whose gradient as a reward is not "
-                "that of the KL"
-            )
-
-
-def check_pool(config: TrainConfig, over: str) -> None:
-    """Raise BadValue if the size of a pool of seeds is set for a curriculum over levels or rows."""
-    if over != "seeds" and config.curriculum_seeds != TrainConfig.curriculum_seeds:
-        raise BadValue(f"curriculum_seeds={config.curriculum_seeds} needs curriculum_over='seeds', got {over!r}")
+    def _check_sizes(self) -> None:
+        if self.batch % self.groups:
+            raise BadValue(f"batch must be a multiple of group_size, got {self.batch} and {self.group_size}")
+        if self.batch < len(self.envs) * self.groups:
+            raise BadValue(f"batch={self.batch} is too small for {len(self.envs)} environments")
+        if self.refill_groups and self.groups < 2:
+            raise BadValue("refill_groups needs groups: set group_size to at least 2")
+        if self.minibatch > self.batch and not self.trains_branches:
+            raise BadValue(f"minibatch must not exceed batch, got {self.minibatch} > {self.batch}")
+        modes = {"sampled", *(env.mode for env in self.eval_sets)}
+        if not set(self.targets) <= modes:
+            raise BadValue(f"until={self.until!r} needs evaluations that play so; they are {', '.join(sorted(modes))}")

@@ -2,7 +2,8 @@
 
   description = "a game, and sums with a tool"   # optional
   steps = 500
-  clip = "none"                                  # None, where a field allows it
+  timeout = "none"                               # None, where a field allows it
+  loss_options = {clip_high = 0.28}
 
   [[env]]                                        # the keys are the arguments of TrainEnv
   id = "game:GuessTheNumber-v0-easy"
@@ -22,17 +23,15 @@
 
 from __future__ import annotations
 
-import typing
-from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 from gem._internal.toml_files import check_keys, read_toml, write_toml
+from gem._internal.typed import converted, field_hints
 from gem.errors import BadValue
-from gem.rl.config import TrainConfig
-from gem.rl.environments import EvalSetting, TrainEnv, as_setting
+from gem.rl.config import CHOICES, TrainConfig
+from gem.rl.environments import EvalSetting, TrainEnv, as_settings
 
 _TABLES = {"env": TrainEnv, "eval_env": EvalSetting}
 
@@ -41,29 +40,22 @@ def read_config(path: str) -> dict[str, Any]:
     """Return the arguments of TrainConfig that a file gives.
 
     Raises:
-        BadValue: the file cannot be read, or a value has the wrong type.
+        BadValue: the file cannot be read, or a value has the wrong type or is out of range.
         UnknownArgument: a misspelled key.
         MissingDependency: on Python 3.10 without tomli.
     """
-    import msgspec
-
     try:
         data = read_toml(Path(path), extra="train")
     except OSError as e:
         raise BadValue(f"cannot read --config {path}: {e.strerror}") from e
-    hints = typing.get_type_hints(TrainConfig)
-    check_keys(path, data, ["description", *hints])
+    check_keys(path, data, ["description", *(f.name for f in fields(TrainConfig))])
     data.pop("description", None)
+    hints = field_hints(TrainConfig)
     for name, value in data.items():
         if name in _TABLES:
-            data[name] = _settings(path, name, value)
-        elif value == "none" and NoneType in typing.get_args(hints[name]) and "none" not in _words(hints[name]):
-            data[name] = None
-        else:
-            try:
-                data[name] = msgspec.convert(value, hints[name])
-            except msgspec.ValidationError as e:
-                raise BadValue(f"{path}: {name}: {e}") from e
+            data[name] = as_settings(value, _TABLES[name], f"{path}, {name}")
+        elif name not in CHOICES:
+            data[name] = converted(f"{path}: {name}", value, hints[name])
     return data
 
 
@@ -73,12 +65,14 @@ def config_to_toml(config: TrainConfig) -> str:
     Raises:
         BadValue: an argument of an environment is None, which TOML does not have.
     """
-    data = {}
+    data: dict[str, Any] = {}
     for field in fields(config):
         value = getattr(config, field.name)
         if field.name in _TABLES:
             if value:
                 data[field.name] = value if isinstance(value, str) else [_table(setting) for setting in value]
+        elif field.name.endswith("_options"):
+            data[field.name] = {key: "none" if own is None else own for key, own in value.items()}
         elif value is not None:
             data[field.name] = value
         elif field.default is not None:
@@ -86,18 +80,6 @@ def config_to_toml(config: TrainConfig) -> str:
     return write_toml(data)
 
 
-def _settings(path: str, name: str, value: Any) -> Any:
-    rows = [value] if isinstance(value, (str, Mapping)) else value
-    if not isinstance(rows, list):
-        raise BadValue(f"{path}: {name} must be an id, a list of ids, or tables [[{name}]], got {value!r}")
-    return [as_setting(row, _TABLES[name], f"{path}, {name} {number}") for number, row in enumerate(rows, start=1)]
-
-
 def _table(setting: Any) -> dict[str, Any]:
     assert is_dataclass(setting) and not isinstance(setting, type)
     return {key: value for key, value in asdict(setting).items() if value is not None and value != {}}
-
-
-def _words(hint: Any) -> list[Any]:
-    """Return the choices among the types of a union."""
-    return [word for member in typing.get_args(hint) for word in typing.get_args(member)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -10,6 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from gem._internal.toml_files import check_keys
+from gem._internal.typed import Count, Share, Weight, check_fields
 from gem.conversation.prompt_template import PromptTemplate
 from gem.errors import BadValue
 from gem.wrappers import TurnLimit, get_wrapper_fns
@@ -46,17 +46,14 @@ class EnvSetting:
     wrappers: str | None = None
     mcp: str | None = None
     prompt_template: str | None = None
-    max_turns: int | None = None
-    max_context: int | None = None
-    max_new_tokens: int | None = None
+    max_turns: Count | None = None
+    max_context: Count | None = None
+    max_new_tokens: Count | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if "seed" in self.kwargs:
             raise BadValue("env_kwargs must not contain seed: each slot derives its seed from that of the run")
-        for limit in ("max_turns", "max_context", "max_new_tokens"):
-            value = getattr(self, limit)
-            if value is not None and value < 1:
-                raise BadValue(f"{limit} of {self.id} must be at least 1, got {value}")
 
     @property
     def label(self) -> str:
@@ -74,13 +71,8 @@ class TrainEnv(EnvSetting):
         gamma: discount per turn; None for that of the run.
     """
 
-    weight: float = 1.0
-    gamma: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (math.isfinite(self.weight) and self.weight >= 0):
-            raise BadValue(f"the weight of {self.id} must be a finite number >= 0, got {self.weight}")
+    weight: Weight = 1.0
+    gamma: Share | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,15 +87,8 @@ class EvalSetting(EnvSetting):
     """
 
     split: str | None = None
-    temperature: float | None = None
-    episodes: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.temperature is not None and not (math.isfinite(self.temperature) and self.temperature >= 0):
-            raise BadValue(f"the temperature of {self.id} must be a finite number >= 0, got {self.temperature}")
-        if self.episodes is not None and self.episodes < 1:
-            raise BadValue(f"episodes of {self.id} must be at least 1, got {self.episodes}")
+    temperature: Weight | None = None
+    episodes: Count | None = None
 
     @property
     def label(self) -> str:
@@ -113,6 +98,15 @@ class EvalSetting(EnvSetting):
     def mode(self) -> str:
         """Name of the temperature in metrics."""
         return f"temperature {self.temperature:g}" if self.temperature else "greedy"
+
+
+def as_settings(given: Any, cls: type[SettingT], what: str) -> tuple[SettingT, ...]:
+    """Convert an id, a table, or a list of them; see as_setting()."""
+    if isinstance(given, (str, Mapping, EnvSetting)):
+        return (as_setting(given, cls, f"{what} 1"),)
+    if not isinstance(given, (list, tuple)):
+        raise BadValue(f"{what} must be an id, a list of ids, or tables [[{what.split()[-1]}]], got {given!r}")
+    return tuple(as_setting(one, cls, f"{what} {number}") for number, one in enumerate(given, start=1))
 
 
 def as_setting(given: Any, cls: type[SettingT], what: str) -> SettingT:
@@ -126,8 +120,6 @@ def as_setting(given: Any, cls: type[SettingT], what: str) -> SettingT:
         BadValue: a value of the wrong type or out of range.
         UnknownArgument: a misspelled key.
     """
-    import msgspec
-
     if isinstance(given, cls):
         return given
     if isinstance(given, str):
@@ -135,9 +127,11 @@ def as_setting(given: Any, cls: type[SettingT], what: str) -> SettingT:
     if not isinstance(given, Mapping):
         raise BadValue(f"{what} must hold ids or tables, got {given!r}")
     check_keys(what, given, [f.name for f in fields(cls)])
+    if "id" not in given:
+        raise BadValue(f"{what} needs the id of an environment, got {dict(given)!r}")
     try:
-        return msgspec.convert(dict(given), cls)
-    except msgspec.ValidationError as e:
+        return cls(**given)
+    except BadValue as e:
         raise BadValue(f"{what}: {e}") from e
 
 

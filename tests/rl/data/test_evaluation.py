@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import gem
+import gem.rl.data.evaluation
 from gem.datasets import Stream
 from gem.datasets.rows import ListRows, Without, hold_back
 from gem.errors import BadValue
@@ -131,9 +132,9 @@ def test_numbers_without_some_of_them():
 
 
 @pytest.mark.parametrize("split", [None, "test"])
-def test_each_row_of_training_is_asked_by_one_group_per_epoch(two_splits, split):
-    share = {"eval_share": 0.2} if split is None else {}
-    config = TrainConfig(env=two_splits, eval_split=split, group_size=2, **share)
+def test_each_row_of_training_is_asked_by_one_group_per_epoch(two_splits, split, monkeypatch):
+    monkeypatch.setattr(gem.rl.data.evaluation, "HELD_BACK", 0.2)
+    config = TrainConfig(env=two_splits, eval_split=split, group_size=2)
     plan = plan_evaluation(config)
     numbers = plan.training[0].numbers
     wrappers, seed_of = group_order(config, config.envs[0], plan.training[0])
@@ -144,12 +145,6 @@ def test_each_row_of_training_is_asked_by_one_group_per_epoch(two_splits, split)
     assert len(numbers) == (5 if split is None else 6)
     assert all(sorted(epoch) == sorted(numbers) for epoch in epochs)
     assert len(set(map(tuple, epochs))) > 1
-
-
-def test_a_share_of_no_data_set_is_refused(two_splits):
-    for given in ({"env": "logic:Rules"}, {"env": two_splits, "eval_split": "test"}):
-        with pytest.raises(BadValue, match=r"eval_share=0\.2 .*no effect.*another split"):
-            plan_evaluation(TrainConfig(eval_share=0.2, **given))
 
 
 def test_groups_on_a_stream_are_refused():

@@ -11,7 +11,6 @@ pytest.importorskip("transformers")
 
 
 import gem
-from gem.errors import BadValue
 from gem.policies import oracle
 from gem.rl.config import TrainConfig
 from gem.rl.data import imitation
@@ -67,17 +66,12 @@ def test_a_model_that_knows_nothing_is_unreadable_and_random_play_is_not_counted
     assert readable_share(policy, play, 1) == readable_share(policy, play, 1)
 
 
-def test_an_explicit_budget_of_zero_skips_the_warm_up(tmp_path: Path):
+def test_zero_steps_skip_the_warm_up(tmp_path: Path):
     few = {"steps": 1, "batch": 8, "minibatch": 8, "eval_episodes": 4}
-    with Trainer.start(TrainConfig(out=str(tmp_path), name="none", imitation_tokens=0, **few)) as trainer:
+    with Trainer.start(TrainConfig(out=str(tmp_path), name="none", imitation_steps=0, **few)) as trainer:
         before = trainer.policy.model.get_input_embeddings().weight.clone()
         trainer._warm_up(lambda done, total: None, lambda: False)
         assert trainer.policy.model.get_input_embeddings().weight.equal(before)
-
-
-def test_two_budgets_are_refused():
-    with pytest.raises(BadValue, match="imitation_tokens or imitation_steps, not both"):
-        TrainConfig(imitation_tokens=100, imitation_steps=1)
 
 
 @pytest.mark.parametrize("env_id", ["math:Arithmetic", "game:GuessTheNumber-v0-hard"])

@@ -11,11 +11,12 @@ import pytest
 
 pytest.importorskip("torch")
 
+import gem.rl.run.trainer
 from gem.errors import BadValue
 from gem.policies import RandomPolicy
 from gem.rl.config import TrainConfig
 from gem.rl.data.self_play import PastPolicies, SeatAverages, SelfPlayCollector
-from gem.rl.estimate.advantages import EpisodeRewards, Estimator
+from gem.rl.estimate.advantages import EpisodeRewards, seat
 from gem.rl.run.trainer import Trainer
 from training_runs import resumed_copy, run_of, timeless
 
@@ -26,7 +27,6 @@ POOL = {"latest": 0.5, "random": 0.3, "past": 0.2}
 TINY = {
     **NIM,
     "opponents": POOL,
-    "past_every": 1,
     "steps": 3,
     "batch": 12,
     "minibatch": 6,
@@ -39,14 +39,13 @@ TINY = {
 
 def collector(**settings) -> SelfPlayCollector:
     config = TrainConfig(**{**NIM, **settings})
-    return SelfPlayCollector(config, config.envs[0], 0, PastPolicies(4))
+    return SelfPlayCollector(config, config.envs[0], 0, PastPolicies())
 
 
-def test_a_short_run_learns_nim_from_both_seats(tmp_path):
+def test_a_short_run_learns_nim_from_both_seats(tmp_path, monkeypatch):
+    monkeypatch.setattr(gem.rl.run.trainer, "PAST_EVERY", 3)
     settings = {"steps": 12, "batch": 48, "minibatch": 24, "imitation_steps": 40, "learning_rate": 3e-3}
-    config = TrainConfig(
-        **NIM, **settings, opponents=POOL, past_every=3, eval_episodes=40, eval_every=12, out=str(tmp_path)
-    )
+    config = TrainConfig(**NIM, **settings, opponents=POOL, eval_episodes=40, eval_every=12, out=str(tmp_path))
     with Trainer.start(config) as trainer:
         trainer.run()
         last = trainer.folder.read_metrics()[-1]
@@ -58,7 +57,8 @@ def test_a_short_run_learns_nim_from_both_seats(tmp_path):
     assert sorted(trainer.past.policies) == [3, 6, 9, 12]
 
 
-def test_a_run_of_self_play_resumes_bit_identically(tmp_path):
+def test_a_run_of_self_play_resumes_bit_identically(tmp_path, monkeypatch):
+    monkeypatch.setattr(gem.rl.run.trainer, "PAST_EVERY", 1)
     whole = run_of(TrainConfig(**TINY, out=str(tmp_path), name="whole"))
     copy = resumed_copy(whole)
     assert timeless(copy) == timeless(whole)
@@ -67,7 +67,7 @@ def test_a_run_of_self_play_resumes_bit_identically(tmp_path):
 
 
 def test_versions_of_the_policy_are_kept_only_for_games_against_them(tmp_path):
-    settings = TINY | {"opponents": {"latest": 1.0, "past": 0.0}, "past_every": 10, "steps": 10, "eval_every": 10}
+    settings = TINY | {"opponents": {"latest": 1.0, "past": 0.0}, "steps": 10, "eval_every": 10}
     with Trainer.start(TrainConfig(**settings, out=str(tmp_path))) as trainer:
         trainer.run()
     assert trainer.past.policies == {}
@@ -112,7 +112,7 @@ def test_the_average_of_a_seat_is_that_of_earlier_batches():
 
 
 def test_the_advantage_of_a_seat_is_the_return_minus_its_average():
-    found = Estimator(name="seat")([EpisodeRewards([0, 0, 1], baseline=0.25), EpisodeRewards([-1], baseline=-0.5)])
+    found = seat([EpisodeRewards([0, 0, 1], baseline=0.25), EpisodeRewards([-1], baseline=-0.5)])
     assert [a.tolist() for a in found] == [[0.75, 0.75, 0.75], [-0.5]]
     assert np.isfinite(np.concatenate(found)).all()
 
@@ -120,7 +120,7 @@ def test_the_advantage_of_a_seat_is_the_return_minus_its_average():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"opponents": {"latest": -1}}, "opponents .*latest=-1"),
+        ({"opponents": {"latest": -1}}, "opponents .*at least 0.*-1"),
         ({"opponents": {"latest": 0}}, "positive sum"),
         ({"self_play": False, "opponents": {"past": 1}}, "opponents needs self_play"),
         ({"self_play": False, "advantage": "seat"}, "advantage='seat' needs self_play"),

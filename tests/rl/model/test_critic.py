@@ -17,7 +17,7 @@ from gem.core import Env, Step, StopReason
 from gem.errors import InfraError
 from gem.policies import ScriptedPolicy
 from gem.registry import ENV_REGISTRY, EnvSpec
-from gem.rl.estimate.advantages import EpisodeRewards, Estimator
+from gem.rl.estimate.advantages import EpisodeRewards, gae
 from gem.rl.estimate.batch import pack
 from gem.rl.model.critic import Critic, explained_variance, final_value, prompt_ends
 from gem.rl.model.tiny import build_model, build_tokenizer
@@ -165,11 +165,11 @@ def limited(request, monkeypatch):
 def test_values_are_bootstrapped_only_at_limits_outside_the_task(limited):
     trajectory, outside = limited
     assert Trajectory.from_json(trajectory.to_json()).outside_limit == outside
-    estimator, values = Estimator(name="gae", gamma=0.5, gae_lambda=0.0), np.zeros(2)
+    values = np.zeros(2)
     for _ in range(50):  # the values that a critic converges to
         final = final_value(trajectory, values.tolist())
         episode = EpisodeRewards(trajectory.rewards_K, values_K=values.tolist(), final_value=final)
-        values = values + estimator([episode])[0]
+        values = values + gae([episode], gamma=0.5, gae_lambda=0.0)[0]
     assert values == pytest.approx([1.0, 2.0] if outside else [0.5, 1.0]), "without the limit: 1 + .5 + .25 + …"
 
 

@@ -172,7 +172,7 @@ def test_nothing_is_kept_of_models_with_other_states():
 
 
 def test_nothing_is_kept_over_an_update(tmp_path):
-    few = {"steps": 1, "batch": 4, "minibatch": 4, "eval_episodes": 2, "imitation_tokens": 0}
+    few = {"steps": 1, "batch": 4, "minibatch": 4, "eval_episodes": 2, "imitation_steps": 0}
     with Trainer.start(TrainConfig(out=str(tmp_path), name="run", **few)) as trainer:
         trainer.step()
         assert trainer.policy._kept.nbytes == 0

@@ -193,7 +193,7 @@ def test_lora_on_layers_that_do_not_exist_is_refused(folders, tmp_path):
         ({"lora_rank": 2}, "lora_rank needs a model"),
         ({"chat_template": "x"}, "chat_template needs a model"),
         ({"lora_modules": "q_proj"}, "needs lora_rank"),
-        ({"dtype": "fp8"}, "dtype .*float32 or bf16"),
+        ({"dtype": "fp8"}, "dtype .*float32, bf16"),
     ],
     ids=str,
 )

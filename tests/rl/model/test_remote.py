@@ -70,7 +70,13 @@ def server(folder: str) -> Iterator[ModelServer]:
 
 def config(tmp_path: Path, folder: str, url: str, **options: Any) -> TrainConfig:
     few: dict[str, Any] = {"steps": 3, "batch": 6, "minibatch": 6, "slots": 12, "eval_episodes": 2, "name": "run"}
-    few |= {"max_new_tokens": 5, "learning_rate": 3e-2, "env": ENV, "sampler": url, "sampler_sync": "sglang"}
+    few |= {
+        "max_new_tokens": 5,
+        "learning_rate": 3e-2,
+        "env": ENV,
+        "sampler": url,
+        "sampler_options": {"sync": "sglang"},
+    }
     return TrainConfig(out=str(tmp_path), model=folder, **few | options)
 
 
@@ -142,7 +148,7 @@ def test_a_run_with_a_server_resumes(folder, server, tmp_path):
 
 def test_vllm_gets_a_new_adapter_for_each_version_and_unloads_old_ones(folder, server, tmp_path):
     pytest.importorskip("peft")
-    options = {"lora_rank": 2, "sampler_sync": "vllm", "sampler_model": "base"}
+    options = {"lora_rank": 2, "sampler_options": {"sync": "vllm", "model": "base"}}
     with Trainer.start(config(tmp_path, folder, server.url, **options)) as trainer:
         trainer.run()
     names = [body["lora_name"] for path, body in server.posts if path == "/v1/load_lora_adapter"]
@@ -179,10 +185,10 @@ def test_weights_that_the_server_does_not_load_stop_the_run(folder, server, tmp_
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"sampler_model": "x"}, "sampler_model needs sampler"),
-        ({"sampler": "http://x/v1", "model": "m"}, "sampler .*sampler_sync vllm or sglang"),
-        ({"sampler": "http://x/v1", "sampler_sync": "vllm", "model": "m"}, "set lora_rank, or use sglang"),
-        ({"sampler": "http://x/v1", "sampler_sync": "sglang"}, "sampler needs a model"),
+        ({"sampler_options": {"model": "x"}}, "sampler_options need sampler"),
+        ({"sampler": "http://x/v1", "model": "m"}, "sampler .*sync='vllm' or sync='sglang'"),
+        ({"sampler": "http://x/v1", "sampler_options": {"sync": "vllm"}, "model": "m"}, "set lora_rank, or use sglang"),
+        ({"sampler": "http://x/v1", "sampler_options": {"sync": "sglang"}}, "sampler needs a model"),
     ],
     ids=str,
 )

@@ -45,7 +45,6 @@ def test_truncated_importance_sampling_weights_tokens_by_the_ratio_of_scorer_to_
     ("options", "divisor", "weights"),
     [
         ({"aggregation": "token-mean"}, 5 / 2, None),
-        ({"aggregation": "constant", "loss_constant": 7.0}, 7.0, None),
         ({"aggregation": "constant"}, 3.0, None),  # the limit of a reply
         ({"aggregation": "sequence-mean"}, 3 / 2, [1.0, 1 / 3, 1 / 3, 1 / 3, 1.0]),
     ],

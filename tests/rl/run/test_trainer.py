@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("torch")
 
 import gem
+import gem.rl.run.trainer
 from gem.core import Env, Step
 from gem.errors import BadValue, InfraError, UnknownArgument, UnknownEnv
 from gem.rl.config import TrainConfig
@@ -96,11 +97,17 @@ def test_a_run_stopped_during_the_warm_up_restarts_with_the_same_result(finished
 
 GIGPO = {"advantage": "gigpo", "group_size": 4, "slots": 6, "refill_groups": True, "loss": "gspo"}
 GIGPO |= {"aggregation": "sequence-mean", "truncated_is": 2.0, "kl_in": "reward"}
-GAE = {"advantage": "gae", "critic_warmup": 1, "loss": "cispo", "aggregation": "constant", "loss_constant": 10.0}
+GAE = {"advantage": "gae", "critic_options": {"warmup": 1}, "loss": "cispo", "aggregation": "constant"}
 GAE |= {"wrappers": "concat"}
-SHARED = {"advantage": "gae", "critic": "shared", "critic_weight": 0.3, "critic_warmup": 1, "batch_scale": "std"}
+SHARED = {"advantage": "gae", "critic_options": {"shared": True, "weight": 0.3, "warmup": 1}}
+SHARED |= {"advantage_options": {"batch_scale": "std"}}
 SHARED |= {"wrappers": "concat_chat", "slots": 5}
-BRANCH = {"advantage": "branch", "branch_width": 2, "branch_turns": 2, "branch_train": True, "slots": 20, "gamma": 0.9}
+BRANCH = {
+    "advantage": "branch",
+    "advantage_options": {"width": 2, "turns": 2, "train": True},
+    "slots": 20,
+    "gamma": 0.9,
+}
 BRANCH |= {"aggregation": "sequence-mean", "truncated_is": 2.0, "kl_in": "reward"}
 TOOL = {"env": "tool:Lookup", "wrappers": "lookup_tool", "slots": 30}
 
@@ -135,8 +142,12 @@ def test_resuming_a_finished_run_changes_nothing(finished: Path):
 @pytest.mark.parametrize(
     ("tokens", "invalid"), [(100_000, 0.1), pytest.param(None, 0.05, marks=pytest.mark.exhaustive)]
 )
-def test_the_warm_up_teaches_the_format_and_no_strategy(tokens: int | None, invalid: float, tmp_path: Path):
-    few = {"steps": 1, "batch": 16, "minibatch": 16, "eval_episodes": 200, "imitation_tokens": tokens}
+def test_the_warm_up_teaches_the_format_and_no_strategy(
+    tokens: int | None, invalid: float, tmp_path: Path, monkeypatch
+):
+    if tokens is not None:
+        monkeypatch.setattr(gem.rl.run.trainer, "IMITATION_TOKENS", tokens)
+    few = {"steps": 1, "batch": 16, "minibatch": 16, "eval_episodes": 200}
     trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="format", **few))
     trainer.run()
     sampled, greedy = trainer.untrained["sampled"], trainer.untrained["greedy"]
@@ -331,7 +342,12 @@ def repetitive(tiny_model: str, tmp_path: Path):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"advantage": "gae"}, {"advantage": "grpo", "group_size": 4}, {"advantage": "branch", "branch_width": 2}],
+    [
+        {},
+        {"advantage": "gae"},
+        {"advantage": "grpo", "group_size": 4},
+        {"advantage": "branch", "advantage_options": {"width": 2}},
+    ],
     ids=str,
 )
 def test_an_episode_whose_first_prompt_is_too_long_is_counted_and_not_trained_on(options, repetitive):

@@ -17,6 +17,7 @@ from gem.errors import BadValue
 from gem.seeding import stream
 
 DECAY = 0.9  # weight of the outcomes of an item at each further outcome, so that about ten count
+MINIMUM = 0.2  # share that is divided equally among all items; the rest goes by learnability
 _KEPT = 10_000  # choices that are remembered for groups that are still played
 
 
@@ -25,19 +26,17 @@ class Learnability:
 
     Args:
         count: number of items, at least 1.
-        minimum: share that is divided equally among all items, 0 to 1; the rest goes by learnability.
 
-    >>> items = Learnability(2, minimum=0.2)
+    >>> items = Learnability(2)
     >>> for _ in range(10):
     ...     items.add(0, True)
     >>> [round(share, 2) for share in items.shares()]  # the other was not tried
     [0.33, 0.67]
     """
 
-    def __init__(self, count: int, minimum: float) -> None:
-        if count < 1 or not 0.0 <= minimum <= 1.0:
-            raise BadValue(f"a curriculum needs at least one item and a minimum in [0, 1], got {count} and {minimum}")
-        self.minimum = minimum
+    def __init__(self, count: int) -> None:
+        if count < 1:
+            raise BadValue(f"a curriculum needs at least one item, got {count}")
         self.tries, self.solved = [0.0] * count, [0.0] * count
 
     def add(self, item: int, solved: bool) -> None:
@@ -53,7 +52,7 @@ class Learnability:
         """Return the share of each item. They sum to 1."""
         rates = [self.success(item) for item in range(len(self.tries))]
         total = sum(p * (1.0 - p) for p in rates)
-        return [self.minimum / len(rates) + (1.0 - self.minimum) * p * (1.0 - p) / total for p in rates]
+        return [MINIMUM / len(rates) + (1.0 - MINIMUM) * p * (1.0 - p) / total for p in rates]
 
     def get_state(self) -> dict[str, Any]:
         """Return the outcomes as plain data."""
@@ -69,13 +68,12 @@ class ItemSampler:
 
     Args:
         seeds: the seed of each item; all differ.
-        minimum: see Learnability.
         name: identifies the random stream.
     """
 
-    def __init__(self, seeds: Sequence[int], minimum: float, *name: int | str) -> None:
+    def __init__(self, seeds: Sequence[int], *name: int | str) -> None:
         self.seeds, self.name = seeds, name
-        self.learnability = Learnability(len(seeds), minimum)
+        self.learnability = Learnability(len(seeds))
         self._item_of = {seed: item for item, seed in enumerate(seeds)}
         self._boundaries: list[float] | None = None
         self._chosen: dict[int, int] = {}  # groups and their items: the members of a group start at different times

@@ -26,11 +26,13 @@ from gem.evaluation.tasks import (
     rows_of,
 )
 from gem.registry import ENV_REGISTRY, make
-from gem.rl.config import TrainConfig, check_pool
+from gem.rl.config import TrainConfig
 from gem.rl.environments import EvalSetting, TrainEnv, wrapper_fns
 from gem.seeding import derive, permuted
 
 Wrap = Callable[[Any], Any]
+HELD_BACK = 0.1  # share of the rows of a data set that is held back from training for the evaluation
+POOL = 64  # seeds of a curriculum over seeds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,15 +86,10 @@ def plan_evaluation(config: TrainConfig) -> Evaluation:
     """Choose the episodes of the evaluations of a run: another split, rows that are held back, or fresh seeds.
 
     Raises:
-        BadValue: a split does not fit its environment, no row can be held back, or eval_share has no effect.
+        BadValue: a split does not fit its environment, or no row can be held back.
     """
     held_back = {env.id for env in config.eval_sets if env.split is None}
     training = [_training_rows(config, env, env.id in held_back) for env in config.envs]
-    if config.eval_share != TrainConfig.eval_share and not any(isinstance(rows.numbers, Without) for rows in training):
-        raise BadValue(
-            f"eval_share={config.eval_share:g} has no effect: no rows are held back from training, because tasks are "
-            "generated or another split is evaluated"
-        )
     return Evaluation(sets=[_eval_set(config, env) for env in config.eval_sets], training=training)
 
 
@@ -137,7 +134,7 @@ def group_order(config: TrainConfig, env: TrainEnv, rows: TrainingRows) -> tuple
         return [wrap], lambda group: permuted(group % count, count, config.seed, "groups", group // count)
     with make(env.id, **env.kwargs) as made:
         if reads_stream(made):
-            option = "advantage='branch'" if config.group_size == 1 else f"group_size={config.group_size}"
+            option = f"advantage={config.advantage!r}" if config.groups == 1 else f"group_size={config.groups}"
             raise BadValue(f"{option} needs rows with random access; {env.id} reads a stream")
     return (), lambda group: derive(config.seed, "group", group)
 
@@ -146,15 +143,12 @@ def curriculum_items(config: TrainConfig, env: TrainEnv, rows: TrainingRows) -> 
     """Return what wraps an environment of training under a curriculum over rows or seeds, and the seed of each item.
 
     Raises:
-        BadValue: rows are asked for and the environment has none with random access, or there is a pool of seeds for
-            rows.
+        BadValue: rows are asked for and the environment has none with random access.
     """
-    over = config.curriculum_over or ("seeds" if rows.numbers is None else "rows")
-    check_pool(config, over)
-    if over == "seeds":
-        return rows.wraps, [derive(config.seed, "pool", item) for item in range(config.curriculum_seeds)]
+    if config.curriculum == "seeds":
+        return rows.wraps, [derive(config.seed, "pool", item) for item in range(POOL)]
     if rows.numbers is None:
-        raise BadValue(f"curriculum_over='rows' needs a data set with random access; {env.id} has none")
+        raise BadValue(f"curriculum='rows' needs a data set with random access; {env.id} has none")
     return [partial(ask_only, numbers=rows.numbers, shuffle=False)], range(len(rows.numbers))
 
 
@@ -165,7 +159,7 @@ def _training_rows(config: TrainConfig, env: TrainEnv, hold: bool) -> TrainingRo
         return TrainingRows()
     if not hold:
         return TrainingRows(numbers=range(len(rows)))
-    numbers = Without(len(rows), hold_back(rows, config.eval_share))
+    numbers = Without(len(rows), hold_back(rows, HELD_BACK))
     return TrainingRows(numbers=numbers, wraps=[partial(ask_only, numbers=numbers)])
 
 
@@ -183,7 +177,7 @@ def _eval_set(config: TrainConfig, env: EvalSetting) -> EvalSet:
                 description=f"{env.episodes:,} fresh seeds{repetition(made)}",
                 kwargs=env.kwargs,
             )
-    asked = hold_back(rows, config.eval_share)[: env.episodes]
+    asked = hold_back(rows, HELD_BACK)[: env.episodes]
     return EvalSet(
         env=env,
         seeds=range(len(asked)),

@@ -69,12 +69,11 @@ class Mixture:
     ) -> None:
         self.config, self.purpose, self.group_size = config, purpose, group_size
         self.collectors: list[AnyCollector] = []
-        over_levels = config.curriculum_over == "levels" or (config.curriculum_over is None and len(config.envs) > 1)
         self.levels: Learnability | None = None
         self.items: list[ItemSampler] = []  # one per environment; empty without a curriculum over rows or seeds
         follows = config.curriculum is not None and purpose == "train"
-        if follows and over_levels:
-            self.levels = Learnability(len(config.envs), config.curriculum_minimum)
+        if follows and config.curriculum == "levels":
+            self.levels = Learnability(len(config.envs))
         weights = [env.weight for env in config.envs]
         for i, (env, rows) in enumerate(zip(config.envs, evaluation.training, strict=True)):
             if past is not None:
@@ -82,7 +81,7 @@ class Mixture:
                 continue
             count = max(1, round(slots * env.weight / sum(weights)))
             seeds = [derive(config.seed, purpose, *([i] if i else []), slot) for slot in range(count)]
-            items = follows and not over_levels
+            items = follows and config.curriculum != "levels"
             if group_size == 1 and plan is None and not items:
                 vec_env = make_slots(config, env, tokenizer, seeds, rows=rows.wraps, group_size=1)
                 self.collectors.append(Collector(vec_env))
@@ -90,8 +89,7 @@ class Mixture:
                 seed_of: Callable[[int], int]
                 if items:
                     wraps, item_seeds = curriculum_items(config, env, rows)
-                    name = (config.seed, "curriculum", i)
-                    self.items.append(ItemSampler(item_seeds, config.curriculum_minimum, *name))
+                    self.items.append(ItemSampler(item_seeds, config.seed, "curriculum", i))
                     seed_of = self.items[i].seed_of
                 else:
                     wraps, seed_of = group_order(config, env, rows)
@@ -220,7 +218,7 @@ def make_slots(
         rows: innermost wrappers, which choose the rows of a data set.
         group_size: see make_vec.
     """
-    keys = [StateKeyWrapper] if config.advantage == "gigpo" else []
+    keys = [StateKeyWrapper] if "states" in config.estimator.needs else []
     return make_vec(
         env.id,
         [*rows, *keys, *wrapper_fns(env, tokenizer)],

@@ -21,19 +21,16 @@ from gem.seeding import derive, stream
 from gem.trajectory import Trajectory
 
 LEARNER, OTHER = "player_0", "player_1"  # agents; which of them moves first is drawn from the seed of a game
+PAST_EVERY = 10  # updates between the versions that the opponent past chooses from
+PAST_KEPT = 8  # number of these versions; each holds a copy of the trained weights in memory
 _LEAST_WEIGHT = 0.1  # of a past policy that loses all games, where 1 is one that wins all
 _DECAY = 0.98  # of the points of a past policy, per game: a memory of about 50 games
 
 
 class PastPolicies:
-    """Copies of the policy of a run after earlier updates, the oldest first.
+    """Copies of the policy of a run after earlier updates, the oldest first. PAST_KEPT are kept."""
 
-    Args:
-        size: how many are kept; the oldest is dropped for a new one.
-    """
-
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self) -> None:
         self.policies: dict[int, CausalLMPolicy] = {}  # by number of updates
 
     def add(self, policy: CausalLMPolicy, update: int) -> None:
@@ -42,7 +39,7 @@ class PastPolicies:
         past = policy.variant()
         past.model = copy.deepcopy(policy.model, frozen).requires_grad_(False)
         self.policies[update] = past
-        for old in sorted(self.policies)[: -self.size]:
+        for old in sorted(self.policies)[:-PAST_KEPT]:
             del self.policies[old]
 
     def save(self, folder: Path, trained: Sequence[str]) -> None:

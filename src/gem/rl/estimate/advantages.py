@@ -1,28 +1,29 @@
 """Turn-level returns and advantages, in numpy.
 
-``Estimator`` computes the advantages of a batch of episodes, as `gem train --advantage` does. The functions are its
-parts.
+ADVANTAGES has one function per algorithm, by the name that `gem train --advantage` takes. Each is given the episodes of
+a batch and returns one array per episode, with an advantage per turn; its keyword arguments are what
+`--advantage-options` and `--gamma` set. A function of yours works the same way; see docs/algorithms.md.
 
 Axes: P episodes, K turns of one episode, N turns of a whole batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Callable, Hashable, Sequence
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from gem.errors import BadValue, did_you_mean
+from gem._internal.typed import Count, Share, Weight
+from gem.errors import BadValue
+from gem.rl.choices import needs
+
+__all__ = ["branch", "gae", "gigpo", "grpo", "rebn", "returns", "rloo", "seat", "turn"]
 
 Floats = npt.NDArray[np.float64]
-Advantage = Literal["returns", "rebn", "turn", "grpo", "rloo", "gigpo", "gae", "branch", "seat"]
-Scale = Literal["std", "none"]
-UNDISCOUNTED = ("grpo", "rloo", "seat")  # compare sums of rewards
-GROUPED = ("grpo", "rloo", "gigpo")  # compare episodes that start from the same state
-_GAMMA = 0.8  # default of the estimators that discount
+Scale: TypeAlias = Literal["std", "none"]
 
 
 class EpisodeRewards(NamedTuple):
@@ -49,144 +50,151 @@ class EpisodeRewards(NamedTuple):
     baseline: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Estimator:
-    """Computes one advantage per turn.
+Episodes: TypeAlias = Sequence[EpisodeRewards]
 
-    With G the discounted return from a turn on, and R the sum of the rewards of an episode:
 
-    - "returns": G, as in REINFORCE.
-    - "rebn": G minus its mean over the batch, divided by its standard deviation (arXiv 2510.01051, eq. 4).
-    - "turn": the same with the mean over the turns that have the same index.
-    - "grpo": R minus its mean over the group, divided by its standard deviation in the group; the same for all turns
-      (arXiv 2510.01051, eq. 2). With group_scale="none" and a constant divisor of the loss this is Dr. GRPO
-      (arXiv 2503.20783).
-    - "rloo": R minus the mean of the others in the group (arXiv 2402.14740).
-    - "gigpo": "grpo", plus step_weight times G compared in the same way among the turns of the group that start from
-      equal states (arXiv 2505.10978, eq. 3 to 8).
-    - "gae": generalized advantage estimation over turns, with the values of a critic (arXiv 1506.02438, eq. 16).
-    - "branch": r_k + gamma V(s_{k+1}) - V(s_k), where V is the mean return of continuations from the state, none of
-      which contains the scored turn (arXiv 2410.01679, at turns); see branch_advantages().
-    - "seat": R minus the moving average of R of this seat of the game; the same for all turns (role-conditioned
-      advantages, arXiv 2506.24119). The average is EpisodeRewards.baseline; see gem.rl.data.self_play.SeatAverages.
+def returns(episodes: Episodes, *, gamma: Share = 0.8, batch_scale: Scale = "none") -> list[Floats]:
+    """Return the discounted returns themselves, as in REINFORCE.
 
     Args:
-        gamma: discount per turn, 0 to 1. None for 0.8, or 1 for "grpo", "rloo" and "seat", which do not discount.
-        group_scale: whether "grpo" and "gigpo" divide by the standard deviation of each group; None for "std".
-        leave_one_out: whether "turn" and "grpo" leave the episode itself out of the mean that is subtracted. Without
-            others, nothing is subtracted.
-        batch_scale: whether all advantages are divided by their root mean square over the batch. None for "std" with
-            "rebn" and "turn", else "none".
-        step_weight: weight of the comparison of turns in "gigpo"; None for 1.
-        gae_lambda: of "gae", 0 to 1: 1 trusts the rewards, 0 the critic; None for 0.95.
+        gamma: discount per turn, here and in the functions below.
+        batch_scale: whether all advantages are divided by their root mean square over the batch ("std"), here and in
+            the functions below.
 
     Raises:
-        BadValue: for a value out of range, an option that has no effect, or two that normalize the same twice.
+        BadValue: for gamma out of range or a reward that is not finite, as all functions below.
     """
+    return _scaled(_returns(episodes, gamma), episodes, batch_scale, gamma)
 
-    name: Advantage = "turn"
-    gamma: float | None = None
-    group_scale: Scale | None = None
-    leave_one_out: bool = False
-    batch_scale: Scale | None = None
-    step_weight: float | None = None
-    gae_lambda: float | None = None
 
-    def __post_init__(self) -> None:
-        name = self.name
-        _check_choice("advantage", name, get_args(Advantage))
-        for option in ("group_scale", "batch_scale"):
-            if getattr(self, option) is not None:
-                _check_choice(option, getattr(self, option), get_args(Scale))
-        if self.gamma is not None and not 0.0 <= self.gamma <= 1.0:
-            raise BadValue(f"gamma must be in [0, 1], got {self.gamma}")
-        if name in UNDISCOUNTED and self.gamma not in (None, 1.0):
-            raise BadValue(f"gamma={self.gamma} has no effect with advantage={name!r}, which compares sums of rewards")
-        if self.group_scale is not None and name not in ("grpo", "gigpo"):
-            raise BadValue(f"group_scale needs advantage='grpo' or 'gigpo', got {name!r}")
-        if self.leave_one_out and name == "rloo":
-            raise BadValue("advantage='rloo' and leave_one_out would leave the episode out twice; drop one of them")
-        if self.leave_one_out and name not in ("turn", "grpo"):
-            raise BadValue(f"leave_one_out needs advantage='turn' or 'grpo', got {name!r}")
-        if name in ("grpo", "gigpo") and self.group_scale != "none" and self.batch_scale == "std":
-            raise BadValue("group_scale='std' and batch_scale='std' would normalize twice; set one of them to 'none'")
-        if self.step_weight is not None and name != "gigpo":
-            raise BadValue(f"step_weight needs advantage='gigpo', got {name!r}")
-        if self.step_weight is not None and not (np.isfinite(self.step_weight) and self.step_weight >= 0):
-            raise BadValue(f"step_weight must be finite and at least 0, got {self.step_weight}")
+def rebn(episodes: Episodes, *, gamma: Share = 0.8, batch_scale: Scale = "std") -> list[Floats]:
+    """Compute the return minus its mean over the batch, divided by its standard deviation (arXiv 2510.01051, eq. 4)."""
+    returns_N = _flat(_returns(episodes, gamma))
+    centered_N = center(returns_N, np.zeros(len(returns_N), dtype=np.int64))
+    return _scaled(_by_episode(centered_N, episodes), episodes, batch_scale, gamma)
 
-        if self.gae_lambda is not None and (name != "gae" or not 0.0 <= self.gae_lambda <= 1.0):
-            raise BadValue(
-                f"gae_lambda needs advantage='gae' and a value in [0, 1], got {self.gae_lambda} with {name!r}"
-            )
 
-    @property
-    def discount(self) -> float:
-        """The discount per turn that is used."""
-        return self.gamma if self.gamma is not None else 1.0 if self.name in UNDISCOUNTED else _GAMMA
+def turn(
+    episodes: Episodes, *, gamma: Share = 0.8, leave_one_out: bool = False, batch_scale: Scale = "std"
+) -> list[Floats]:
+    """Compute the same as rebn(), with the mean over the turns that have the same index.
 
-    @property
-    def mix(self) -> float:
-        """The lambda of "gae" that is used."""
-        return 0.95 if self.gae_lambda is None else self.gae_lambda
+    Args:
+        leave_one_out: whether the mean that is subtracted leaves the episode itself out; without others, nothing is
+            subtracted.
+    """
+    returns_N = _flat(_returns(episodes, gamma))
+    index_N = np.array([k for e in episodes for k in range(len(e.rewards_K))], dtype=np.int64)
+    return _scaled(_by_episode(center(returns_N, index_N, leave_one_out), episodes), episodes, batch_scale, gamma)
 
-    def __call__(self, episodes: Sequence[EpisodeRewards]) -> list[Floats]:
-        """Compute the advantages of a batch: for each episode, one per turn.
 
-        Raises:
-            BadValue: for a reward that is not finite, or for "gigpo" without one state per turn.
-        """
-        if not episodes:
-            return []
-        returns = [discounted_returns(e.rewards_K, self.discount) for e in episodes]
-        ends = np.cumsum([len(returns_K) for returns_K in returns])[:-1]
-        advantages_N = self._of_turns(episodes, returns)
-        scale = self.batch_scale or ("std" if self.name in ("rebn", "turn") else "none")
-        if scale == "std":
-            scored_N = np.concatenate(
-                [np.arange(len(r)) >= (e.start or 0) for e, r in zip(episodes, returns, strict=True)]
-            )
-            largest = np.abs(np.concatenate(returns)).max(initial=0.0)
-            advantages_N[scored_N] = _divide_by_rms(advantages_N[scored_N], largest)
-        return np.split(advantages_N, ends)
+@needs("groups")
+def grpo(
+    episodes: Episodes, *, group_scale: Scale = "std", leave_one_out: bool = False, batch_scale: Scale = "none"
+) -> list[Floats]:
+    """Compute the sum of the rewards minus its mean over the group, divided by its standard deviation in the group.
 
-    def _of_turns(self, episodes: Sequence[EpisodeRewards], returns: Sequence[Floats]) -> Floats:
-        """Compute the advantages of all turns before division by their scale over the batch."""
-        returns_N = np.concatenate(returns)
-        if self.name == "returns":
-            return returns_N
-        if self.name == "gae":
-            return np.concatenate(
-                [gae(e.rewards_K, e.values_K, self.discount, self.mix, e.final_value) for e in episodes]
-            )
-        if self.name == "seat":
-            return np.concatenate([np.full(len(e.rewards_K), sum(e.rewards_K) - e.baseline) for e in episodes])
-        if self.name == "branch":
-            return np.concatenate(branch_advantages(episodes, self.discount))
-        if self.name == "rebn":
-            return center(returns_N, np.zeros(len(returns_N), dtype=np.int64))
-        if self.name == "turn":
-            return center(returns_N, np.concatenate([np.arange(len(r)) for r in returns]), self.leave_one_out)
-        totals_P = np.array([sum(e.rewards_K) for e in episodes], dtype=np.float64)
-        groups_P = _numbered([e.group for e in episodes])
-        compared_P = self._within(totals_P, groups_P, leave_one_out=self.leave_one_out or self.name == "rloo")
-        advantages_N = np.repeat(compared_P, [len(r) for r in returns])
-        if self.name == "gigpo":
-            for e in episodes:
-                if len(e.states_K) != len(e.rewards_K):
-                    raise BadValue(
-                        f"gigpo needs one state per turn, got {len(e.states_K)} for {len(e.rewards_K)} turns"
-                    )
-            states_N = _numbered([(e.group, state) for e in episodes for state in e.states_K])
-            weight = 1.0 if self.step_weight is None else self.step_weight
-            advantages_N = advantages_N + weight * self._within(returns_N, states_N, leave_one_out=False)
-        return advantages_N
+    The advantage is the same for all turns (arXiv 2510.01051, eq. 2). With group_scale="none" and a constant divisor of
+    the loss this is Dr. GRPO (arXiv 2503.20783).
 
-    def _within(self, values_N: Floats, groups_N: npt.NDArray[np.int64], *, leave_one_out: bool) -> Floats:
-        centered_N = center(values_N, groups_N, leave_one_out)
-        if self.name == "rloo" or self.group_scale == "none":
-            return centered_N
-        return _divide_by_std(centered_N, values_N, groups_N)
+    Args:
+        group_scale: whether to divide by the standard deviation of each group.
+        leave_one_out: as for turn().
+    """
+    _check_scales(group_scale, batch_scale)
+    return _scaled(_of_groups(episodes, group_scale, leave_one_out), episodes, batch_scale)
+
+
+@needs("groups")
+def rloo(episodes: Episodes, *, batch_scale: Scale = "none") -> list[Floats]:
+    """Compute the sum of the rewards minus the mean of the others in the group (arXiv 2402.14740)."""
+    return _scaled(_of_groups(episodes, "none", leave_one_out=True), episodes, batch_scale)
+
+
+@needs("groups", "states")
+def gigpo(
+    episodes: Episodes,
+    *,
+    gamma: Share = 0.8,
+    group_scale: Scale = "std",
+    step_weight: Weight = 1.0,
+    batch_scale: Scale = "none",
+) -> list[Floats]:
+    """Compute "grpo", plus step_weight times the return compared in the same way among turns from equal states.
+
+    Only turns of the same group are compared (arXiv 2505.10978, eq. 3 to 8).
+
+    Args:
+        group_scale: as for grpo(), in both comparisons.
+
+    Raises:
+        BadValue: not one state per turn.
+    """
+    _check_scales(group_scale, batch_scale)
+    for e in episodes:
+        if len(e.states_K) != len(e.rewards_K):
+            raise BadValue(f"gigpo needs one state per turn, got {len(e.states_K)} for {len(e.rewards_K)} turns")
+    states_N = _numbered([(e.group, state) for e in episodes for state in e.states_K])
+    steps_N = _compare(_flat(_returns(episodes, gamma)), states_N, group_scale)
+    advantages_N = _flat(_of_groups(episodes, group_scale)) + step_weight * steps_N
+    return _scaled(_by_episode(advantages_N, episodes), episodes, batch_scale, gamma)
+
+
+@needs("values")
+def gae(
+    episodes: Episodes, *, gamma: Share = 0.8, gae_lambda: Share = 0.95, batch_scale: Scale = "none"
+) -> list[Floats]:
+    """Compute generalized advantage estimates over turns, with a critic's values (arXiv 1506.02438, eq. 16).
+
+    Args:
+        gae_lambda: 1 trusts the rewards, 0 the critic.
+    """
+    advantages = [generalized_advantages(e.rewards_K, e.values_K, gamma, gae_lambda, e.final_value) for e in episodes]
+    return _scaled(advantages, episodes, batch_scale, gamma)
+
+
+@needs("branches")
+def branch(
+    episodes: Episodes,
+    *,
+    gamma: Share = 0.8,
+    batch_scale: Scale = "none",
+    width: Count = 4,
+    turns: Count | None = None,
+    every: Count = 1,
+    train: bool = False,
+) -> list[Floats]:
+    """Compute r_k + gamma V(s_{k+1}) - V(s_k), where V is the mean return of continuations from the state.
+
+    None of these contains the scored turn (arXiv 2410.01679, at turns); see branch_advantages(). The training loop
+    plays the continuations, which the batch of episodes does not count, by the other options:
+
+    Args:
+        width: continuations that estimate the value of a state.
+        turns: maximum number of states of an episode with continuations; None for all.
+        every: distance in turns between states with continuations; the first state has some.
+        train: whether to train on the continuations as well, weighted so that each state keeps its share under the
+            policy.
+    """
+    return _scaled(branch_advantages(episodes, gamma), episodes, batch_scale, gamma)
+
+
+@needs("seats")
+def seat(episodes: Episodes, *, batch_scale: Scale = "none") -> list[Floats]:
+    """Compute the sum of the rewards minus its moving average for this seat of the game, the same for all turns.
+
+    These are the role-conditioned advantages of arXiv 2506.24119. EpisodeRewards.baseline has the average.
+    """
+    advantages = [
+        np.full(len(r), sum(e.rewards_K) - e.baseline) for e, r in zip(episodes, _returns(episodes), strict=True)
+    ]
+    return _scaled(advantages, episodes, batch_scale)
+
+
+# The advantages of `gem train --advantage`, by name; see gem.rl.estimate.advantages.
+ADVANTAGES: dict[str, Callable[..., list[Floats]]] = {
+    function.__name__: function for function in (returns, rebn, turn, grpo, rloo, gigpo, gae, branch, seat)
+}
 
 
 def discounted_returns(rewards_K: Sequence[float], gamma: float) -> Floats:
@@ -214,7 +222,7 @@ def discounted_returns(rewards_K: Sequence[float], gamma: float) -> Floats:
     return returns_K
 
 
-def gae(
+def generalized_advantages(
     rewards_K: Sequence[float], values_K: Sequence[float], gamma: float, gae_lambda: float, final_value: float = 0.0
 ) -> Floats:
     """Compute generalized advantage estimates, one per turn.
@@ -230,7 +238,7 @@ def gae(
 
     Source: arXiv 1506.02438, eq. 16.
 
-    >>> gae([0, 0, 1], [0.1, 0.2, 0.3], gamma=0.9, gae_lambda=0.95).round(5).tolist()
+    >>> generalized_advantages([0, 0, 1], [0.1, 0.2, 0.3], gamma=0.9, gae_lambda=0.95).round(5).tolist()
     [0.65157, 0.6685, 0.7]
     """
     values = np.array([*values_K, final_value], dtype=np.float64)
@@ -242,7 +250,7 @@ def gae(
     return discounted_returns(errors_K.tolist(), gamma * gae_lambda)
 
 
-def branch_advantages(episodes: Sequence[EpisodeRewards], gamma: float) -> list[Floats]:
+def branch_advantages(episodes: Episodes, gamma: float) -> list[Floats]:
     """Compute the advantages of episodes and of the continuations from their states.
 
     The advantage of turn k is r_k + … + gamma^(n-k) V(s_n) minus a baseline, where n is the next turn with
@@ -349,6 +357,51 @@ def center(values_N: Floats, groups_N: npt.NDArray[np.int64], leave_one_out: boo
     return centered_N
 
 
+def _returns(episodes: Episodes, gamma: float = 1.0) -> list[Floats]:
+    return [discounted_returns(e.rewards_K, gamma) for e in episodes]
+
+
+def _flat(parts: Sequence[Floats]) -> Floats:
+    """Return the values of all turns of a batch, which may be empty."""
+    return np.concatenate([np.empty(0), *parts])
+
+
+def _by_episode(values_N: Floats, episodes: Episodes) -> list[Floats]:
+    ends = np.cumsum([0, *(len(e.rewards_K) for e in episodes)])
+    return [values_N[start:end] for start, end in pairwise(ends)]
+
+
+def _of_groups(episodes: Episodes, group_scale: Scale, leave_one_out: bool = False) -> list[Floats]:
+    """Compare the sums of the rewards within groups; all turns of an episode get the same."""
+    lengths = [len(returns_K) for returns_K in _returns(episodes)]  # which refuses rewards that are not finite
+    totals_P = np.array([sum(e.rewards_K) for e in episodes], dtype=np.float64)
+    compared_P = _compare(totals_P, _numbered([e.group for e in episodes]), group_scale, leave_one_out)
+    return [np.full(length, compared) for length, compared in zip(lengths, compared_P, strict=True)]
+
+
+def _compare(
+    values_N: Floats, groups_N: npt.NDArray[np.int64], group_scale: Scale, leave_one_out: bool = False
+) -> Floats:
+    centered_N = center(values_N, groups_N, leave_one_out)
+    return centered_N if group_scale == "none" else _divide_by_std(centered_N, values_N, groups_N)
+
+
+def _check_scales(group_scale: Scale, batch_scale: Scale) -> None:
+    if group_scale == batch_scale == "std":
+        raise BadValue("group_scale='std' and batch_scale='std' would normalize twice; set one of them to 'none'")
+
+
+def _scaled(advantages: list[Floats], episodes: Episodes, batch_scale: Scale, gamma: float = 1.0) -> list[Floats]:
+    """Divide advantages by their root mean square over the scored turns of the batch, if batch_scale is "std"."""
+    if batch_scale == "none":
+        return advantages
+    scored_N = np.array([k >= (e.start or 0) for e in episodes for k in range(len(e.rewards_K))], dtype=bool)
+    advantages_N = _flat(advantages)
+    largest = np.abs(_flat(_returns(episodes, gamma))).max(initial=0.0)
+    advantages_N[scored_N] = _divide_by_rms(advantages_N[scored_N], largest)
+    return _by_episode(advantages_N, episodes)
+
+
 def _divide_by_rms(values_N: Floats, largest: float) -> Floats:
     """Divide by the root mean square; return zeros if it is at most 1e-12 of the largest absolute return."""
     rms = np.sqrt(np.mean(values_N**2)) if values_N.size else 0.0
@@ -370,8 +423,3 @@ def _numbered(keys: Sequence[Hashable]) -> npt.NDArray[np.int64]:
     """Number the distinct keys in the order in which they appear first."""
     numbers: dict[Any, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
-
-
-def _check_choice(option: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise BadValue(f"{option} must be one of {', '.join(choices)}, got {value!r}{did_you_mean(value, choices)}")

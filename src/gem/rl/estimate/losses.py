@@ -1,104 +1,141 @@
-"""Losses over tokens. Axes: B sequences, T tokens, V vocabulary."""
+"""Losses over tokens.
+
+LOSSES has the losses of the policy, by the name that `gem train --loss` takes. Each is given the tokens of a minibatch
+and returns the loss of each token; its keyword arguments are what `--loss-options` sets. A function of yours works the
+same way; see docs/algorithms.md.
+
+Axes: B sequences, T tokens, V vocabulary.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
-import torch
-from torch import Tensor
+from msgspec import Meta
+
+from gem._internal.typed import Positive
+
+if TYPE_CHECKING:  # so that options can be checked before PyTorch is imported, which takes seconds
+    from torch import Tensor
+
+__all__ = ["cispo", "gspo", "ppo", "reinforce"]
 
 BETAS = (0.9, 0.99)  # of AdamW, for the policy and the critic
 LOG_RATIO_LIMIT = 20.0  # log-ratios are clamped to ± this, where exp is finite in float32
 
-
-class PolicyLoss(NamedTuple):
-    """A scalar loss and detached statistics.
-
-    Args:
-        loss: scalar to minimize.
-        clipped: share of trained tokens whose probability ratio is outside the clip range, 0 to 1.
-        kl: mean of logp_old - logp over trained tokens.
-    """
-
-    loss: Tensor
-    clipped: float
-    kl: float
+Below: TypeAlias = Annotated[float, Meta(gt=0, lt=1)] | None  # a ratio is at least 0: 1 would bound nothing
+Above: TypeAlias = Positive | None
 
 
-class ClipRange(NamedTuple):
-    """Bounds of the probability ratio, as distances from 1: ratios in [1 - low, 1 + high] are not clipped.
-
-    Args:
-        low, high: greater than 0; None for no bound on that side.
-        dual: for negative advantages, the loss of a token is at most this multiple of the one at ratio 1; greater than
-            1. None for no limit.
-    """
-
-    low: float | None
-    high: float | None
-    dual: float | None = None
-
-    def clamp(self, ratio_BT: Tensor) -> Tensor:
-        """Move ratios outside the range to its bounds."""
-        if self.low is None and self.high is None:
-            return ratio_BT
-        return ratio_BT.clamp(
-            None if self.low is None else 1.0 - self.low, None if self.high is None else 1.0 + self.high
-        )
-
-
-def policy_gradient(
-    logp_BT: Tensor,
-    logp_old_BT: Tensor,
-    advantage_BT: Tensor,
-    mask_BT: Tensor,
-    *,
-    clip: ClipRange,
-    normalizer: float,
-    loss: Literal["ppo", "gspo", "cispo"] = "ppo",
-    turn_BT: Tensor | None = None,
-    weight_BT: Tensor | None = None,
-) -> PolicyLoss:
-    """Compute the policy gradient loss, summed over trained tokens and divided by ``normalizer``.
-
-    With r = p / p_old, the term of a token is:
-
-    - "ppo": -min(r A, clip(r) A). Without bounds this is -r A, whose gradient is that of REINFORCE where the current
-      policy sampled the token, and is corrected for turns that an earlier policy sampled.
-    - "gspo": the same, with the geometric mean of r over the tokens of the turn's reply in place of r.
-    - "cispo": -clip(r) A log p, where clip(r) is a constant, so that clipped tokens keep a gradient.
+class PolicyTokens(NamedTuple):
+    """The tokens of a minibatch, for a loss.
 
     Args:
         logp_BT: log-probabilities under the current policy, with gradient.
         logp_old_BT: log-probabilities under the policy that sampled the tokens.
         advantage_BT: for each token, the advantage of its turn.
         mask_BT: 1.0 on trained tokens, else 0.0.
-        clip: bounds of r.
-        normalizer: divisor of the sum. Use a constant that does not depend on the lengths, to avoid length bias.
-        turn_BT: index of the turn that sampled each token; required by "gspo".
-        weight_BT: factor of each token's term; 0 on tokens that are not trained. None for mask_BT.
-
-    Sources: arXiv 1707.06347, eq. 7 (PPO); arXiv 1912.09729, eq. 5 (dual clip); arXiv 2507.18071, eq. 5 (GSPO);
-    arXiv 2506.13585, eq. 4 (CISPO); arXiv 2503.20783 (Dr. GRPO, constant divisor).
+        turn_BT: index of the turn that sampled each token; -1 on tokens that the policy did not sample.
     """
-    weight_BT = mask_BT if weight_BT is None else weight_BT
-    log_ratio_BT = ((logp_BT - logp_old_BT) * mask_BT).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
-    tokens = mask_BT.sum().clamp(min=1.0)
-    drift = float(-log_ratio_BT.detach().sum() / tokens)
-    if loss == "gspo":
-        assert turn_BT is not None
-        log_ratio_BT = mean_by_turn(log_ratio_BT, mask_BT, turn_BT)
+
+    logp_BT: Tensor
+    logp_old_BT: Tensor
+    advantage_BT: Tensor
+    mask_BT: Tensor
+    turn_BT: Tensor
+
+    @property
+    def log_ratio_BT(self) -> Tensor:
+        """Log p - log p_old of the trained tokens, within LOG_RATIO_LIMIT; 0 on the others."""
+        return ((self.logp_BT - self.logp_old_BT) * self.mask_BT).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
+
+
+class TokenLoss(NamedTuple):
+    """The result of a loss.
+
+    Args:
+        loss_BT: loss of each token, to minimize. The training loop weights, sums and divides them (`--aggregation`).
+        clipped_BT: whether the probability ratio of a token is outside the clip range; None for a loss without one.
+    """
+
+    loss_BT: Tensor
+    clipped_BT: Tensor | None = None
+
+
+def reinforce(tokens: PolicyTokens) -> TokenLoss:
+    """Compute -r A, with r = p / p_old.
+
+    Its gradient is that of REINFORCE where the current policy sampled the token, and is corrected for turns that an
+    earlier policy sampled.
+    """
+    return TokenLoss(-tokens.log_ratio_BT.exp() * tokens.advantage_BT)
+
+
+def ppo(
+    tokens: PolicyTokens,
+    *,
+    clip_low: Below = 0.2,
+    clip_high: Above = 0.2,
+    dual_clip: Annotated[float, Meta(gt=1)] | None = None,
+) -> TokenLoss:
+    """Compute -min(r A, clip(r) A), with r = p / p_old (arXiv 1707.06347, eq. 7).
+
+    Args:
+        clip_low, clip_high: ratios in [1 - clip_low, 1 + clip_high] are not clipped; None for no bound on that side.
+        dual_clip: for negative advantages, the loss of a token is at most this multiple of the one at ratio 1
+            (arXiv 1912.09729, eq. 5). None for no limit.
+    """
+    return _clipped(tokens.log_ratio_BT, tokens.advantage_BT, clip_low, clip_high, dual_clip)
+
+
+def gspo(
+    tokens: PolicyTokens,
+    *,
+    clip_low: Below = 3e-4,
+    clip_high: Above = 4e-4,
+    dual_clip: Annotated[float, Meta(gt=1)] | None = None,
+) -> TokenLoss:
+    """Compute the same as ppo(), with the geometric mean of r over the tokens of the turn's reply in place of r.
+
+    Source: arXiv 2507.18071, eq. 5, and section 5.1 for the bounds.
+    """
+    log_ratio_BT = mean_by_turn(tokens.log_ratio_BT, tokens.mask_BT, tokens.turn_BT)
+    return _clipped(log_ratio_BT, tokens.advantage_BT, clip_low, clip_high, dual_clip)
+
+
+def cispo(tokens: PolicyTokens, *, clip_low: Below = None, clip_high: Above = 4.0) -> TokenLoss:
+    """Compute -clip(r) A log p, where clip(r) is a constant, so that clipped tokens keep a gradient.
+
+    Source: arXiv 2506.13585, eq. 4; weights of at most 5, as in arXiv 2510.13786.
+    """
+    ratio_BT = tokens.log_ratio_BT.exp()
+    bounded_BT = _bounded(ratio_BT, clip_low, clip_high)
+    return TokenLoss(-bounded_BT.detach() * tokens.advantage_BT * tokens.logp_BT, ratio_BT != bounded_BT)
+
+
+# The losses of `gem train --loss`, by name; see gem.rl.estimate.losses.
+LOSSES: dict[str, Callable[..., TokenLoss]] = {f.__name__: f for f in (ppo, gspo, cispo, reinforce)}
+
+
+def _clipped(
+    log_ratio_BT: Tensor, advantage_BT: Tensor, low: float | None, high: float | None, dual: float | None
+) -> TokenLoss:
     ratio_BT = log_ratio_BT.exp()
-    bounded_BT = clip.clamp(ratio_BT)
-    if loss == "cispo":
-        objective_BT = bounded_BT.detach() * advantage_BT * logp_BT
-    else:
-        objective_BT = torch.minimum(ratio_BT * advantage_BT, bounded_BT * advantage_BT)
-        if clip.dual is not None:
-            lowest_BT = torch.where(advantage_BT < 0, clip.dual * advantage_BT, -torch.inf)
-            objective_BT = torch.maximum(objective_BT, lowest_BT)
-    clipped = ((ratio_BT != bounded_BT) * mask_BT).sum() / tokens
-    return PolicyLoss(-(objective_BT * weight_BT).sum() / normalizer, float(clipped), drift)
+    bounded_BT = _bounded(ratio_BT, low, high)
+    objective_BT = (ratio_BT * advantage_BT).minimum(bounded_BT * advantage_BT)
+    if dual is not None:
+        lowest_BT = (dual * advantage_BT).masked_fill(advantage_BT >= 0, -math.inf)
+        objective_BT = objective_BT.maximum(lowest_BT)
+    return TokenLoss(-objective_BT, ratio_BT != bounded_BT)
+
+
+def _bounded(ratio_BT: Tensor, low: float | None, high: float | None) -> Tensor:
+    """Move ratios outside [1 - low, 1 + high] to the bounds."""
+    if low is None and high is None:
+        return ratio_BT
+    return ratio_BT.clamp(None if low is None else 1.0 - low, None if high is None else 1.0 + high)
 
 
 def kl_penalty(
@@ -108,17 +145,15 @@ def kl_penalty(
     weight_BT: Tensor,
     *,
     normalizer: float,
-    estimator: Literal["k1", "k2", "k3"] = "k3",
 ) -> Tensor:
     """Estimate KL(policy, reference) from tokens that an earlier policy sampled.
 
-    With d = log p - log p_reference and r = p / p_old, the value is the mean of r k, where k is d ("k1"), d²/2 ("k2")
-    or exp(-d) + d - 1 ("k3"). k1 and k3 are unbiased; k3 is never negative and has a lower variance.
+    With d = log p - log p_reference and r = p / p_old, the value is the mean of r (exp(-d) + d - 1), which is unbiased
+    and never negative ("k3").
 
-    The gradient is that of KL(policy, reference) for every estimator: r d ∇log p. Differentiating k1 and k3 directly
-    would give an expectation of 0, and the gradient of KL(reference, policy), which is small where the policy prefers a
-    token that the reference rarely takes. The KL is that of each token given the tokens before it; its effect
-    on later tokens is not part of the gradient.
+    The gradient is that of KL(policy, reference): r d ∇log p. Differentiating the value would give that of
+    KL(reference, policy), which is small where the policy prefers a token that the reference rarely takes. The KL is
+    that of each token given the tokens before it; its effect on later tokens is not part of the gradient.
 
     Args:
         logp_BT: log-probabilities under the current policy, with gradient.
@@ -127,13 +162,13 @@ def kl_penalty(
         weight_BT: factor of each token's term: 1.0 on trained tokens, else 0.0, or other weights.
         normalizer: divisor of the sum.
 
-    Sources: http://joschu.net/blog/kl-approx.html (k1, k2, k3); arXiv 2402.03300 (GRPO), eq. 4.
+    Sources: http://joschu.net/blog/kl-approx.html (k3); arXiv 2402.03300 (GRPO), eq. 4.
     """
     trained_BT = weight_BT != 0
     constant_BT = logp_BT.detach()
     d_BT = ((constant_BT - logp_reference_BT) * trained_BT).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
     ratio_BT = ((constant_BT - logp_old_BT) * trained_BT).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
-    value_BT = {"k1": d_BT, "k2": d_BT**2 / 2, "k3": (-d_BT).exp() + d_BT - 1.0}[estimator]
+    value_BT = (-d_BT).exp() + d_BT - 1.0
     with_gradient_BT = value_BT + d_BT * (logp_BT - constant_BT)  # equals the value; d_BT is its slope
     return (ratio_BT * with_gradient_BT * weight_BT).sum() / normalizer
 

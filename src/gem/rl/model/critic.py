@@ -124,7 +124,7 @@ class Critic:
         if not torch.isfinite(norm):
             raise InfraError(
                 f"the gradient of the critic is {float(norm)}; the last checkpoint is intact, "
-                "but a new run needs a lower --critic-learning-rate"
+                "but a new run needs a lower learning_rate in --critic-options"
             )
         self.optimizer.step()
 

@@ -56,7 +56,7 @@ def estimate_memory(model: Any, config: TrainConfig, *, tokens: int, slots: int 
     always["optimizer"] = sum(_ADAM_BYTES * p.numel() for p in trained)
     if config.kl:
         always["reference"] = _bytes(trained)
-    if config.advantage == "gae" and config.critic != "shared":
+    if config.critic is not None and not config.critic.shared:
         always["critic"] = sum((2 * _FLOAT_BYTES + _ADAM_BYTES) * p.numel() for p in parameters)
     twin = _without_memory(model)
     scored = min(CHUNK, rows * tokens * vocabulary)
@@ -137,8 +137,8 @@ def learning_advice(config: TrainConfig) -> str:
 def building_advice(config: TrainConfig) -> str:
     """Return what to change if memory was exhausted before the first update."""
     copies = "--kl 0" if config.kl else ""
-    if config.advantage == "gae" and config.critic != "shared":
-        copies = " or ".join(filter(None, ["--critic shared", copies]))
+    if config.critic is not None and not config.critic.shared:
+        copies = " or ".join(filter(None, ["--critic-options shared=true", copies]))
     lora = "" if config.lora_rank is not None else ", or --lora-rank with --dtype bf16"
     return f"a smaller model{lora}{f', or {copies}, without a copy of the model' if copies else ''}"
 

@@ -14,7 +14,6 @@ from gem.rl.data.evaluation import plan_evaluation
 from gem.rl.data.imitation import RandomTextPolicy
 from gem.rl.data.mixture import Mixture, players
 from gem.rl.data.self_play import PastPolicies
-from gem.rl.estimate.advantages import UNDISCOUNTED
 from gem.rl.model.memory import estimate_memory
 from gem.rl.model.policy import CausalLMPolicy
 from gem.rl.run.build import build_policy
@@ -39,7 +38,7 @@ def dry_run(config: TrainConfig) -> tuple[str, str]:
     policy = build_policy(config)
     evaluation = plan_evaluation(config)
     warm_up = config.model is None
-    past = PastPolicies(config.past_kept) if config.self_play else None
+    past = PastPolicies() if config.self_play else None
     count = max(CONVERSATIONS, len(config.envs))
     with closing(Mixture(config, evaluation, policy.tokenizer, "train", count, 1, past=past)) as mixture:
         policies = [RandomTextPolicy(policy)] * len(config.envs) if warm_up else players(config, policy)
@@ -55,12 +54,11 @@ def dry_run(config: TrainConfig) -> tuple[str, str]:
 
 def _resolved(config: TrainConfig, policy: CausalLMPolicy) -> TrainConfig:
     """Return the same configuration with the defaults that depend on others or on the model."""
-    undiscounted = config.advantage in UNDISCOUNTED
     return replace(
         config,
         slots=config.slots or config.batch,
         max_new_tokens=policy.max_new_tokens,
-        gamma=config.gamma if undiscounted else config.estimator.discount,
+        gamma=config.estimator.value("gamma", config.gamma),
     )
 
 

@@ -11,11 +11,12 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from gem.errors import BadValue, InfraError
+from gem._internal.toml_files import check_keys
+from gem.errors import BadValue, InfraError, UnknownArgument
 from gem.rl.config import TrainConfig
 from gem.trajectory import Trajectory
 
@@ -68,9 +69,13 @@ class RunFolder:
         """
         run = cls(Path(path))
         try:
-            config = TrainConfig(**json.loads(run.config_file.read_text()))
+            settings = json.loads(run.config_file.read_text())
+            check_keys(str(run.config_file), settings, [field.name for field in fields(TrainConfig)])
+            config = TrainConfig(**settings)
         except OSError as e:
             raise BadValue(f"{path} is not a training run: cannot read {run.config_file.name} ({e.strerror})") from e
+        except UnknownArgument as e:
+            raise BadValue(f"{e}; it was written by another version of gem") from e
         except (ValueError, TypeError) as e:
             raise BadValue(f"{run.config_file} is damaged: {e}") from e
         return run, config

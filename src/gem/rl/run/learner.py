@@ -9,15 +9,16 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gem.errors import InfraError
+from gem.errors import BadValue, InfraError
 from gem.rl.config import TrainConfig
 from gem.rl.data.self_play import SeatAverages
-from gem.rl.estimate.advantages import EpisodeRewards, Floats, gae
+from gem.rl.estimate.advantages import EpisodeRewards, Floats, generalized_advantages
 from gem.rl.estimate.batch import (
     Example,
     Minibatch,
@@ -33,7 +34,7 @@ from gem.rl.estimate.batch import (
     with_equal_replies,
     with_shares,
 )
-from gem.rl.estimate.losses import BETAS, ClipRange, kl_penalty, mean_entropy, policy_gradient
+from gem.rl.estimate.losses import BETAS, PolicyTokens, kl_penalty, mean_entropy
 from gem.rl.metrics import Metrics
 from gem.rl.model.critic import Critic, explained_variance, final_value
 from gem.rl.model.memory import explained_memory_errors, learning_advice
@@ -44,7 +45,7 @@ from gem.trajectory import Trajectory
 WARMUP_UPDATES = 10  # updates of linear learning-rate warm-up, because Adam's first steps are as large as later steps
 _SUMS = frozenset({"loss", "kl_to_start"})  # metrics that are added over micro-batches; the others are averaged
 GAP_EPISODES = 16  # episodes of a batch that are scored to compare sampler and scorer
-DEFAULT_CRITIC_WEIGHT = 0.5  # of the loss of a shared critic beside that of the policy
+MAX_GRAD_NORM = 1.0  # larger gradients are scaled down, as in arXiv 2510.01051
 FINAL_RATE = 0.1  # of the peak learning rate
 
 
@@ -57,9 +58,9 @@ class Learner:
 
     Attributes:
         reference: the policy at the start of learning. None before begin(), and if config.kl is 0.
-        critic: None before begin(), and unless config.advantage is "gae".
+        critic: None before begin(), and unless the advantage needs values.
         trained: the parameters that are trained, by name.
-        averages: of the returns of each seat of each game, if config.advantage is "seat"; else empty.
+        averages: of the returns of each seat of each game, if the advantage needs them; else empty.
     """
 
     def __init__(self, config: TrainConfig, policy: CausalLMPolicy) -> None:
@@ -71,19 +72,17 @@ class Learner:
         self.reference: CausalLMPolicy | None = None
         self.critic: Critic | None = None
         self.averages = SeatAverages()
-        self._estimators = [config.estimator_of(env) for env in config.envs]
-        self._clip = ClipRange(*config.clip_bounds, config.dual_clip)
+        self._needs_seats = "seats" in config.estimator.needs
 
     def begin(self) -> None:
         """Copy the policy as the reference of the KL penalty and as the critic, if these are needed."""
-        if self.config.advantage == "gae":
-            rate = self.config.critic_learning_rate or self.config.learning_rate
+        if (critic := self.config.critic) is not None:
             self.critic = Critic(
                 self.policy.model,
                 self.policy.pad_id,
-                learning_rate=rate,
-                max_norm=self.config.max_grad_norm,
-                shared=self.config.critic == "shared",
+                learning_rate=critic.learning_rate or self.config.learning_rate,
+                max_norm=MAX_GRAD_NORM,
+                shared=critic.shared,
                 bf16=self.policy.bf16,
             )
         if self.config.kl:
@@ -104,7 +103,7 @@ class Learner:
         if self.reference is not None:
             weights = {name: p for name, p in self.reference.model.state_dict().items() if name in self.trained}
             torch.save(weights, folder / "reference.pt")
-        if self.config.advantage == "seat":
+        if self._needs_seats:
             (folder / "seat_averages.json").write_text(json.dumps(self.averages.get_state()))
         if self.critic is not None:
             state = {"network": self.critic.network.state_dict(), "optimizer": self.critic.optimizer.state_dict()}
@@ -114,7 +113,7 @@ class Learner:
         """Restore the states that save() wrote."""
         self.optimizer.load_state_dict(torch.load(folder / "optimizer.pt", weights_only=True))
         self.begin()
-        if self.config.advantage == "seat":
+        if self._needs_seats:
             self.averages.set_state(json.loads((folder / "seat_averages.json").read_text()))
         if self.reference is not None:
             weights = torch.load(folder / "reference.pt", weights_only=True)
@@ -145,7 +144,7 @@ class Learner:
     def _learn(self, trajectories: Sequence[Trajectory], update: int, rate: float, envs: Sequence[int]) -> Metrics:
         config = self.config
         batch, episodes = self.prepare(trajectories, envs)
-        critic = self.critic
+        critic, options = self.critic, config.critic
         targets: list[Floats] = []
         critic_log: Metrics = {}
         if critic is not None:
@@ -160,17 +159,16 @@ class Learner:
             for minibatch in minibatches(batch, config.minibatch, order):
                 self.optimizer.zero_grad()
                 log = self.accumulate(minibatch, divisor)
-                if critic is not None and critic.shared:
+                if critic is not None and critic.shared and options is not None:
                     critic.optimizer.zero_grad()
-                    weight = DEFAULT_CRITIC_WEIGHT if config.critic_weight is None else config.critic_weight
-                    log["value_loss"] = critic.accumulate(minibatch, targets, weight, config.micro_batch)
-                norm = torch.nn.utils.clip_grad_norm_(self.trained.values(), config.max_grad_norm)
+                    log["value_loss"] = critic.accumulate(minibatch, targets, options.weight, config.micro_batch)
+                norm = torch.nn.utils.clip_grad_norm_(self.trained.values(), MAX_GRAD_NORM)
                 if not torch.isfinite(norm):
                     raise InfraError(
                         f"the gradient of update {update + 1} is {float(norm)}; the last checkpoint is intact, "
                         "but a new run needs a lower --learning-rate"
                     )
-                if update >= (config.critic_warmup or 0):
+                if options is None or update >= options.warmup:
                     self.optimizer.step()
                 if critic is not None and critic.shared:
                     critic.step()
@@ -191,7 +189,7 @@ class Learner:
         """
         config = self.config
         batch = pack(trajectories)
-        if config.branch_train:
+        if config.trains_branches and config.branch_plan is not None:
             batch = with_shares(batch, config.branch_plan.weight)
         elif config.kl_in == "loss":  # otherwise the rewards of continuations depend on their tokens
             batch = [e for e in batch if trajectories[e.episode].branch is None]
@@ -208,11 +206,11 @@ class Learner:
                 e._replace(values_K=values_K, final_value=final_value(t, values_K))
                 for e, t, values_K in zip(episodes, trajectories, values, strict=True)
             ]
-        if config.advantage == "seat":
+        if self._needs_seats:
             seats = [f"{env} {e.group}" for e, env in zip(episodes, envs or [0] * len(episodes), strict=True)]
             episodes = [e._replace(baseline=self.averages.value(s)) for e, s in zip(episodes, seats, strict=True)]
             self.averages.add(seats, [sum(e.rewards_K) for e in episodes])
-        if not config.branch_train:
+        if not config.trains_branches:
             batch = [e for e in batch if trajectories[e.episode].branch is None]
         return with_advantages(batch, self._advantages(episodes, envs or [0] * len(episodes))), episodes
 
@@ -221,18 +219,22 @@ class Learner:
         advantages: list[Floats] = [np.empty(0)] * len(episodes)
         for env in set(envs):
             indices = [i for i, other in enumerate(envs) if other == env]
-            computed = self._estimators[env]([episodes[i] for i in indices])
-            for i, advantages_K in zip(indices, computed, strict=True):
+            estimator = self.config.estimators[env]
+            computed = estimator([episodes[i] for i in indices])
+            for i, advantages_K in zip(indices, _checked(computed, indices, episodes, estimator.name), strict=True):
                 advantages[i] = advantages_K
         return advantages
 
     def _value_targets(self, episodes: Sequence[EpisodeRewards], envs: Sequence[int]) -> tuple[list[Floats], Metrics]:
         """Return what the values of the critic should be, from its values and the rewards together, and metrics."""
         values = [np.array(e.values_K) for e in episodes]
-        mix, discounts = self.config.estimator.mix, [self._estimators[env].discount for env in envs]
+        chosen = [self.config.estimators[env] for env in envs]
         targets = [
-            gae(e.rewards_K, e.values_K, discount, mix, e.final_value) + values_K
-            for e, values_K, discount in zip(episodes, values, discounts, strict=True)
+            generalized_advantages(
+                e.rewards_K, e.values_K, own.value("gamma", 1.0), own.value("gae_lambda", 1.0), e.final_value
+            )
+            + values_K
+            for e, values_K, own in zip(episodes, values, chosen, strict=True)
         ]
         return targets, {"explained_variance": explained_variance(np.concatenate(values), np.concatenate(targets))}
 
@@ -248,8 +250,7 @@ class Learner:
     def divisor(self, batch: Sequence[Example], episodes: int) -> float:
         """Return the divisor of the summed loss of a minibatch, per example in it."""
         if self.config.aggregation == "constant":
-            constant = self.config.loss_constant or self.policy.max_new_tokens
-            return constant * episodes / len(batch)
+            return self.policy.max_new_tokens * episodes / len(batch)
         if self.config.aggregation == "sequence-mean":
             return replies(batch) / len(batch)
         return counted_tokens(batch) / len(batch)
@@ -280,31 +281,18 @@ class Learner:
         """
         config = self.config
         scores = self.policy.score(mb.ids_BT, mb.attend_BT, mb.mask_BT, mb.images)
-        objective = policy_gradient(
-            scores.logp_BT,
-            mb.logp_old_BT,
-            mb.advantage_BT,
-            mb.mask_BT,
-            loss=config.loss,
-            clip=self._clip,
-            normalizer=normalizer,
-            turn_BT=mb.turn_BT,
-            weight_BT=mb.weight_BT,
-        )
+        tokens = PolicyTokens(scores.logp_BT, mb.logp_old_BT, mb.advantage_BT, mb.mask_BT, mb.turn_BT)
+        loss_BT, clipped_BT = config.objective(tokens)
+        trained = mb.mask_BT.sum().clamp(min=1.0)
+        loss = (loss_BT * mb.weight_BT).sum() / normalizer
+        log = {"kl": float(-tokens.log_ratio_BT.detach().sum() / trained)}
+        if clipped_BT is not None:
+            log["clipped"] = float((clipped_BT * mb.mask_BT).sum() / trained)
         entropy = mean_entropy(scores.entropy_BT, mb.mask_BT)
-        loss = objective.loss
-        log = {"clipped": objective.clipped, "kl": objective.kl}
         if config.entropy:
             loss = loss - config.entropy * share * entropy
         if self.reference is not None:
-            penalty = kl_penalty(
-                scores.logp_BT,
-                mb.logp_old_BT,
-                mb.reference_BT,
-                mb.weight_BT,
-                normalizer=normalizer,
-                estimator=config.kl_estimator or ("k3" if config.kl_in == "loss" else "k1"),
-            )
+            penalty = kl_penalty(scores.logp_BT, mb.logp_old_BT, mb.reference_BT, mb.weight_BT, normalizer=normalizer)
             if config.kl_in == "loss":
                 loss = loss + config.kl * penalty
             log["kl_to_start"] = float(penalty.detach())
@@ -354,6 +342,15 @@ class Learner:
             for count, logp, sampled in zip(example.counts_T, logp_T, sequence.logprobs_T, strict=True)
         ]
         return replace(example, old_T=logp_T, weight_T=ratios_T)
+
+
+def _checked(computed: Any, indices: Sequence[int], episodes: Sequence[EpisodeRewards], name: str) -> list[Floats]:
+    """Return the result of an advantage function as arrays. Raises BadValue unless it has a number for each turn."""
+    arrays = [np.asarray(advantages_K, dtype=np.float64) for advantages_K in computed]
+    turns = [len(episodes[i].rewards_K) for i in indices]
+    if [a.shape for a in arrays] != [(n,) for n in turns] or not all(np.isfinite(a).all() for a in arrays):
+        raise BadValue(f"advantage={name!r} must return one array per episode, with a finite number per turn")
+    return arrays
 
 
 def rate_factor(update: int, updates: int) -> float:

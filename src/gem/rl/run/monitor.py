@@ -35,7 +35,7 @@ class Condition(NamedTuple):
 def _equal_share(row: Metrics, config: TrainConfig) -> float:
     """Return the share of groups without variance among the groups played for a batch."""
     equal = row.get("groups_equal", 0)
-    return float(equal / (config.batch // config.group_size + (equal if config.refill_groups else 0)))
+    return float(equal / (config.batch // config.groups + (equal if config.refill_groups else 0)))
 
 
 def _unskilled(row: Metrics) -> bool:
@@ -68,8 +68,9 @@ WARNINGS: dict[str, Condition] = {
         "explores; raise --kl or --entropy, or lower --learning-rate",
     ),
     "clipped": Condition(
-        lambda row, first, config: row["clipped"] > MAX_CLIPPED,
-        "{clipped:.0%} of the tokens are outside the clip range; lower --learning-rate or --epochs, or widen --clip",
+        lambda row, first, config: row.get("clipped", 0.0) > MAX_CLIPPED,
+        "{clipped:.0%} of the tokens are outside the clip range; lower --learning-rate or --epochs, or set bounds "
+        "in --loss-options",
     ),
 }
 

@@ -30,7 +30,7 @@ from gem.rl.config import PAST, TrainConfig
 from gem.rl.data.evaluation import plan_evaluation
 from gem.rl.data.imitation import imitate_random_play, readable_share
 from gem.rl.data.mixture import Mixture, players
-from gem.rl.data.self_play import PastPolicies
+from gem.rl.data.self_play import PAST_EVERY, PastPolicies
 from gem.rl.metrics import Metrics, one_of_each, peak_memory_mib, summarize, summarize_each
 from gem.rl.model.loading import find_device
 from gem.rl.model.memory import building_advice, explained_memory_errors
@@ -65,8 +65,8 @@ class Trainer:
         self.learner = Learner(config, policy)
         self.monitor = TrainingMonitor(config)
         self.evaluation = plan_evaluation(config)
-        self.past = PastPolicies(config.past_kept) if config.self_play else None
-        self.mixture = self._mixture("train", config.slots or config.batch, config.group_size)
+        self.past = PastPolicies() if config.self_play else None
+        self.mixture = self._mixture("train", config.slots or config.batch, config.groups)
         self.evaluator = Evaluator(config, policy, self.evaluation)
         self.sampler = self._remote_sampler()
         self.update, self.episodes, self.turns = 0, 0, 0
@@ -233,7 +233,7 @@ class Trainer:
         self.update += 1
         self.policy.version = self.update
         plays_past = PAST in self.config.opponent_weights  # otherwise copies would only use memory
-        if self.past is not None and plays_past and self.update % self.config.past_every == 0:
+        if self.past is not None and plays_past and self.update % PAST_EVERY == 0:
             self.past.add(self.policy, self.update)
         self.episodes += len(batch)
         self.turns += sum(len(t.turns) for t in batch)
@@ -272,12 +272,12 @@ class Trainer:
         return metrics
 
     def _remote_sampler(self) -> RemoteSampler | None:
-        config = self.config
-        if config.sampler is None or config.sampler_sync is None or config.model is None:
+        config, options = self.config, self.config.sampling
+        if config.sampler is None or options is None or config.model is None:
             return None
-        folder = Path(config.sampler_folder or self.folder.path / "sampler")
-        model, push = config.sampler_model or config.model, PUSHES[config.sampler_sync]
-        return RemoteSampler(config.sampler, model, players(config, self.policy), push, folder)
+        folder = Path(options.folder or self.folder.path / "sampler")
+        model = options.model or config.model
+        return RemoteSampler(config.sampler, model, players(config, self.policy), PUSHES[options.sync], folder)
 
     def _players(self) -> Sequence[Policy]:
         """Return the policy that samples each environment, with the current weights."""
@@ -345,9 +345,8 @@ class Trainer:
 
     def _warm_up(self, on_imitation: Callable[[int, int], None], should_stop: Callable[[], bool]) -> None:
         config = self.config
-        tokens, steps = config.imitation_tokens, config.imitation_steps
-        if tokens is None and steps is None and config.model is None:
-            tokens = IMITATION_TOKENS
+        steps = config.imitation_steps
+        tokens = IMITATION_TOKENS if steps is None and config.model is None else None
 
         def on_step(done: int, total: int) -> None:
             on_imitation(done, total)
@@ -378,5 +377,5 @@ class Trainer:
 
     def _mixture(self, purpose: str, slots: int, group_size: int) -> Mixture:
         past = self.past if purpose == "train" else None
-        plan = self.config.branch_plan if purpose == "train" and self.config.advantage == "branch" else None
+        plan = self.config.branch_plan if purpose == "train" else None
         return Mixture(self.config, self.evaluation, self.policy.tokenizer, purpose, slots, group_size, plan, past)
