@@ -24,3 +24,15 @@ def test_every_file_and_test_in_the_table_exists():
 def test_every_module_of_the_sandbox_is_in_the_table():
     modules = {path.relative_to(SOURCES).as_posix() for path in (SOURCES / "sandbox").rglob("*.py")}
     assert {module for module in modules if not module.endswith("__init__.py")} - set(rows()) == set()
+
+
+def test_attack_programs_that_comments_name_exist():
+    """A comment beside a rule names the program that it stops, such as 01_fork_bomb."""
+    programs = {path.stem for path in (ROOT / "tests/sandbox/attacks").iterdir()}
+    named = {
+        name
+        for path in (SOURCES / "sandbox").rglob("*.py")
+        for name in re.findall(r"(?<![\w.])\d\d\d?_[a-z_]+[a-z]\b", path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 50
+    assert named - programs == set()

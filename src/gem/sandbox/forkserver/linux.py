@@ -131,13 +131,17 @@ def adopt_orphans() -> None:
 def set_dumpable(dumpable: bool = True) -> None:
     """Set the dumpable flag. A change of user clears it.
 
-    If a process is not dumpable, unprivileged processes cannot trace it or read its memory through /proc.
+    If a process is not dumpable, unprivileged processes cannot trace it, nor read its memory or use its descriptors
+    through /proc: a program would forge the report of its runner (50_write_into_others_pipes, 94_debug_the_family).
     """
     prctl(_PR_SET_DUMPABLE, int(dumpable))
 
 
 def allow_out_of_memory_kills() -> None:
-    """Undo a setting that keeps the kernel from killing this process and its children when memory runs out."""
+    """Undo a setting that keeps the kernel from killing this process and its children when memory runs out.
+
+    Otherwise a program that exceeds its limit would be spared (03_mem_bomb), and others would be killed instead.
+    """
     with open("/proc/self/oom_score_adj") as file:
         adjusted = int(file.read())
     if adjusted < 0:
@@ -168,6 +172,7 @@ def drop_capabilities(keep: int | None = None) -> None:
     Args:
         keep: number of a capability to keep, also for programs started later; None drops all.
     """
+    # Also from the bounding set: a set-user-id program gets its capabilities from there.
     for number in range(64):
         if number != keep and _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) < 0:
             break  # past the last capability, or not permitted

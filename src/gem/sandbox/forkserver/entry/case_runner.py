@@ -149,8 +149,8 @@ class CaseRunner:
         """Prepare this process so that little is left to do after the fork of each test."""
         if self.level == "ns" and os.getpid() != 1:
             raise OSError("a test runner must be process 1 of its namespace")  # otherwise, kill_test() kills too much
-        linux.adopt_orphans()
-        linux.set_dumpable(False)
+        linux.adopt_orphans()  # daemons of a test, to kill and count them (22_daemon_acts_later)
+        linux.set_dumpable(False)  # 20_forged_messages, 50_write_into_others_pipes, 94_debug_the_family
         for signum in (signal.SIGINT, program.FLUSH):
             set_handler(signum, int(signal.SIG_DFL))  # the kernel discards such signals to process 1 of a namespace
         if self.function is None:
@@ -216,7 +216,7 @@ class CaseRunner:
 
     def _kill(self, pid: int) -> tuple[int, float, int]:
         """Kill and reap a test and everything that it left. Returns its exit code, CPU seconds and peak memory."""
-        kill_test(self.level, pid)
+        kill_test(self.level, pid)  # before the id is free for another process
         _, status, usage = os.wait4(pid, 0)
         code, peak, cpu_s = os.waitstatus_to_exitcode(status), usage.ru_maxrss, usage.ru_utime + usage.ru_stime
         try:
@@ -238,7 +238,7 @@ class CaseRunner:
                 return
             os.chmod(self.home, 0o700)  # the folder belongs to the user of the run
             empty(self.home)
-            os.utime(self.home, (0, 0))
+            os.utime(self.home, (0, 0))  # times and attributes can carry a message to the next test
             for name in os.listxattr(self.home):
                 if name.startswith("user."):
                     os.removexattr(self.home, name)
@@ -286,7 +286,7 @@ def become_test(steps: Sequence[Step], fds: Sequence[int], last_fd: int) -> None
         step(*arguments)
     for number, fd in enumerate(fds):
         os.dup2(fd, number)
-    os.closerange(len(fds), last_fd)
+    os.closerange(len(fds), last_fd)  # the runner's socket, over which a test could report itself (20_forged_messages)
 
 
 def test_steps(level: str, cpu_s: float) -> list[Step]:
@@ -301,11 +301,12 @@ def test_steps(level: str, cpu_s: float) -> list[Step]:
     steps: list[Step] = [
         (linux.set_dumpable, ()),
         (os.setsid, ()),  # later, because the monitor may look at every process outside the group of the runner
-        (resource.setrlimit, (resource.RLIMIT_CPU, (most, most + 1))),
+        (resource.setrlimit, (resource.RLIMIT_CPU, (most, most + 1))),  # 09_cpu_spin_ignore_xcpu, 296_cpu_of_a_test
         (set_handler, (signal.SIGINT, signal.default_int_handler)),
         (set_handler, (program.FLUSH, program.flush)),
     ]
     if level == "lsm":
+        # Without either, a test could stop or kill its runner, which has the same user (24_kill_those_above).
         scoped = landlock.version() >= landlock.SCOPES_SINCE
         if scoped:
             steps.append((landlock.signal_scope(), ()))

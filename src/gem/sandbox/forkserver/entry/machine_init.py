@@ -34,8 +34,8 @@ from gem.sandbox.machine_protocol import (
 
 CHANNEL = 3  # index of the socket among the descriptors
 COMMANDS, ANSWERS = 62, 61  # descriptors of the shell
-FIRST_OWN_FD = 64
-ANSWER_BYTES = 1 << 20  # more is not kept
+FIRST_OWN_FD = 64  # above those that a shell uses; none is inherited
+ANSWER_BYTES = 1 << 20  # more is not kept: a command may export variables without end
 HANGUP_S = 0.5  # time for the shell to answer after its command was killed
 STOP_S = 10.0  # time for killed processes to vanish
 # The function lets a command see the exit status of the previous one as $?, without a fork.
@@ -60,7 +60,7 @@ def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
     """
     exit_code = 1
     try:
-        linux.set_dumpable(False)
+        linux.set_dumpable(False)  # commands could use its socket to the host, and forge answers, through /proc
         Init(fds[CHANNEL], **options).serve()
         exit_code = 0
     finally:
@@ -198,7 +198,7 @@ class Init:
         keep = [pid for pid in keep if pid != self.shell]
         deadline = time.monotonic() + STOP_S
         while victims := _processes() - _with_descendants(keep) - {os.getpid()}:
-            for pid in victims if keep else {-1}:
+            for pid in victims if keep else {-1}:  # -1 also reaches those that are forked meanwhile (01_fork_bomb)
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             self._reap()

@@ -82,7 +82,7 @@ def compiled(source: bytes) -> types.CodeType | None:
     )  # linecache does not check the file if the modification time is None
     try:
         return compile(source, NAME, "exec", dont_inherit=True)
-    except BaseException:  # including MemoryError and RecursionError
+    except BaseException:  # including MemoryError and RecursionError (60_nested_code)
         show_exception()
         return None
 

@@ -2,7 +2,8 @@
 
 Plain data are None, bool, int, float, str, lists, tuples (encoded as lists), and dicts with str or int keys. numpy
 numbers and arrays are converted. Instances of subclasses are read with the methods of the base class, so that
-overridden methods such as __eq__, __iter__ or __str__ are not called.
+overridden methods such as __eq__, __iter__ or __str__ are not called (51_eq_override). The host never unpickles a value
+(19_unpickle_bomb).
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-DEPTH = 100  # levels of nesting
-VALUE_BYTES = 1 << 20  # default limit of the size of the JSON text
+DEPTH = 100  # levels of nesting, below Python's limit of recursion (203_value_nested_deeply)
+VALUE_BYTES = 1 << 20  # default limit of the size of the JSON text (102_freeze_by_value, 209_forged_value_of_megabytes)
 
 
 class NotPlain(Exception):
@@ -32,7 +33,7 @@ def encode(value: object, limit: int = VALUE_BYTES) -> str:
     """
     try:
         text = json.dumps(_plain(value, DEPTH), sort_keys=True, separators=(",", ":"))
-    except ValueError as e:  # an int with more digits than Python converts
+    except ValueError as e:  # an int with more digits than Python converts (206_value_with_a_long_number)
         raise NotPlain(f"cannot be encoded: {e}") from None
     if len(text) > limit:
         raise NotPlain(f"has {len(text)} bytes as JSON, the limit is {limit}")

@@ -15,14 +15,17 @@ from gem.sandbox.forkserver.syscalls import NUMBERS, words
 _RULE_BENEATH = 1
 _VERSION = 1  # flag with which the system call returns the ABI version
 _EXECUTE, _WRITE, _READ, _READ_DIR = 1, 2, 4, 8
-_TRUNCATE, _DEVICE_CONTROL = 1 << 14, 1 << 15
+_TRUNCATE, _DEVICE_CONTROL = 1 << 14, 1 << 15  # ioctl() on devices, which may change them for all
 _REFER, REFER_SINCE = 1 << 13, 2  # moving files between folders; version 1 always forbids it
 _ON_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _DEVICE_CONTROL
 _MAKE_DEVICES_AND_SOCKETS = 1 << 6 | 1 << 9 | 1 << 11  # character and block devices, sockets
-_TCP = 3  # bind and connect
-_SCOPES, SCOPES_SINCE = 3, 6  # abstract sockets and signals
+_TCP = 3  # bind and connect: 41_net_metadata, 42_local_services
+# Abstract sockets of services (42_local_services), and signals to processes that are not of the run: the host, if they
+# share its user, and other runs (24_kill_those_above, 26_kill_by_guessing, 169_kill_the_neighbours).
+_SCOPES, SCOPES_SINCE = 3, 6
 READ_RIGHTS = _EXECUTE | _READ | _READ_DIR
-# Not all of /proc/self: /proc/self/net, for example, shows the network of the host.
+# /proc shows command lines, variables and memory of the host (31_proc_snoop, 96_learn_about_others), and /proc/self/net
+# its network (98_list_sockets).
 _OWN_PROC = words("cmdline comm cgroup environ fd fdinfo io limits maps mem oom_score smaps stat statm status")
 # With argtypes, ctypes converts arguments in C. A test does this after a fork, when each page written to is copied.
 _restrict_self = ctypes.CDLL(None, use_errno=True).syscall
@@ -122,6 +125,7 @@ class LandlockRules:
         size = 24 if self.abi >= SCOPES_SINCE else 16 if self.abi >= 4 else 8
         ruleset = linux.syscall("landlock_create_ruleset", attributes[:size], size, 0)
         own = [(f"/proc/self/{name}", READ_RIGHTS) for name in _OWN_PROC]
+        # Whatever is not named here is refused: 29_read_ssh_key, 30_walk_everything, 33_symlink_escape.
         for path, rights in (*self._rules, *own, (folder, self._all & ~_MAKE_DEVICES_AND_SOCKETS)):
             _allow(ruleset, path, rights & self._all)
         linux.syscall("landlock_restrict_self", ruleset, 0)

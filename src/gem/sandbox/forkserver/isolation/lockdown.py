@@ -63,14 +63,14 @@ class BasicLevel:
 
     def isolate_server(self) -> None:
         self.base = f"{self.settings.folder}/gem-{os.urandom(8).hex()}"
-        os.mkdir(self.base, 0o711)
+        os.mkdir(self.base, 0o711)  # names in it are not listed
         if ON_LINUX:
-            linux.adopt_orphans()
+            linux.adopt_orphans()  # if the server is killed, those of its runs are found here
 
     def set_up(self) -> None:
         if ON_LINUX:
-            linux.adopt_orphans()
-            linux.die_with_parent(signal.SIGTERM)
+            linux.adopt_orphans()  # a daemon would become a child of the host's process 1 (22_daemon_acts_later)
+            linux.die_with_parent(signal.SIGTERM)  # not SIGKILL, so that the server ends its runs first
 
     def prepare(self) -> None:
         limits.image_bytes()  # before the first run
@@ -89,7 +89,7 @@ class BasicLevel:
         self.count += 1
         folder = f"{self.base}/{self.count}"
         os.makedirs(self.base, 0o711, exist_ok=True)  # at level "basic", a program can remove this folder
-        os.mkdir(folder, 0o700)
+        os.mkdir(folder, 0o700)  # runs with users of their own do not read each other's files (182_files_of_neighbours)
         return folder
 
     def fork(self, *, with_init: bool) -> tuple[int, int | None]:
@@ -107,24 +107,27 @@ class BasicLevel:
 
     def isolate(self, request: RunRequest, folder: str, files: Mapping[str, bytes], user: int | None) -> None:
         """Isolate this process, in a working directory with files, as a user from ``users`` if there are any."""
-        os.setsid()
+        os.setsid()  # the group by which processes of the run are found; that of the server could be killed otherwise
         os.environ.update(HOME=folder, TMPDIR=folder)
         os.chdir(folder)
         limits.set_limits(request, processes=self.others + request.processes * (ROOM if self.tasks else 1))
         if user is not None:
             self._become_user(user, folder)
-        limits.write_files(files)
+        limits.write_files(files)  # as the program's user
         if ON_LINUX:
+            # Those of root, where it has no other users to become: it reads and signals everything.
             linux.drop_capabilities(linux.CAP_DAC_READ_SEARCH if self.reads_all else None)
-            linux.set_no_new_privileges()
-            linux.die_with_parent()
+            linux.set_no_new_privileges()  # set-user-id programs, such as su
+            linux.die_with_parent()  # after the change of user, which clears it
         self._confine(request, folder)
 
     def _become_user(self, uid: int, folder: str) -> None:
+        # RLIMIT_NPROC, pages of pipes and descriptors in flight are counted by user (163_process_hog, 120_pipe_pages),
+        # and a user signals only processes of its own (169_kill_the_neighbours).
         os.chown(folder, uid, uid)
         if self.reads_all:
             linux.keep_capabilities()
-        os.setgroups([])
+        os.setgroups([])  # files that only a group of root's may read, such as that of disks
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
         linux.set_dumpable()
@@ -179,6 +182,8 @@ class LsmLevel(BasicLevel):
         if self.rules.abi < REFER_SINCE:
             hide(self.settings.hidden)
         self.rules.restrict(folder)
+        # The last step. Landlock says nothing about sockets except TCP (43_net_udp_dns), nor about System V, keys and
+        # attributes of files.
         self.filters[request.entry == TRUSTED].install()
 
 

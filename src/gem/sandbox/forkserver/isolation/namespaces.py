@@ -3,6 +3,8 @@
 The order of calls matters. The user namespace of the server owns the mount and pid namespaces of a run, so a child that
 still has the server's capabilities can mount its folders and /proc. Afterwards the child enters a new user namespace,
 for which RLIMIT_NPROC is counted separately, and drops its capabilities.
+
+The comments say what a program could do without a rule, and name programs in tests/sandbox/attacks that try it.
 """
 
 from __future__ import annotations
@@ -34,10 +36,14 @@ HOME_CANDIDATES = ("/tmp", "/home", "/var/tmp")  # the first one that contains n
 BOX = "/box"  # mount point of the file system that holds all files of a run
 # The first existing folder that contains no readable path is used.
 ROOT_CANDIDATES = ("/sys", "/mnt", "/media", "/srv", "/opt")
+# No file of the host is visible (29_read_ssh_key, 30_walk_everything), no object of System V (14_sysv_ipc), no name of
+# the host, and no process besides the server's, so that no signal reaches one (23_kill_all, 31_proc_snoop). If process
+# 1 ends, the kernel kills the rest (22_daemon_acts_later).
 NEW_ROOT = linux.NEW_MOUNTS | linux.NEW_IPC | linux.NEW_UTS | linux.NEW_PIDS
 MACHINE = "machine"  # the entry of machines, which have a root of their own
 MACHINE_HOME = "/home/user"
 TERMINALS = 16  # most terminals that a machine may open
+# A file of the host that is a device, or runs as another user, is a file like others.
 SAFE_MOUNT = linux.NO_SUID | linux.NO_DEVICES
 
 
@@ -57,13 +63,16 @@ class NamespaceLevel:
         if self.users:  # each run has a user of its own, because the kernel does not apply some limits to root
             ids = self.users.ids
             users = [(0, 0, 0, 1), (ids.start, ids.start, ids.start, len(ids))]
-            os.setgroups([])
+            os.setgroups([])  # files that only a group of root's may read, such as that of disks
+        # The network namespace has no interface, and its lists in /proc/net are empty (98_list_sockets). The filter
+        # refuses sockets as well, so that neither depends on the other (41_net_metadata, 43_net_udp_dns).
         flags = NEW_ROOT | linux.NEW_USER | (0 if self.settings.network else linux.NEW_NETWORK)
         with _mapped(users):
             linux.unshare(flags)
 
     def set_up(self) -> None:
         linux.die_with_parent()
+        # What the host mounts later would appear in visible folders, and writable.
         linux.mount("", "/", flags=linux.RECURSIVE | linux.PRIVATE)
         self.visible = visible = readable_paths(self.settings)
         root = _first_unused(filter(os.path.isdir, ROOT_CANDIDATES), visible)
@@ -74,8 +83,10 @@ class NamespaceLevel:
         _populate_root(root, visible, copied, hidden=self.settings.hidden, home=self.home)
         os.mkdir(root + BOX)
         linux.mount("proc", f"{root}/proc", "proc", SAFE_MOUNT | linux.NO_EXEC)
-        linux.change_root(root)
+        linux.change_root(root)  # detaches the old root: /proc/1/root and ".." lead nowhere (181_settings_through_proc)
         os.stat(os.__file__)  # fails if the library is in a folder that the user of this namespace cannot enter
+        # All runs share this root. Where they also share its user, a program could leave files for the next one
+        # (297_traces_for_the_next_test).
         linux.mount("", "/", flags=linux.REMOUNT | linux.BIND | linux.READ_ONLY | SAFE_MOUNT)
         linux.set_hostname("sandbox")
         os.environ.update(HOME=self.home, TMPDIR=self.home)
@@ -98,39 +109,46 @@ class NamespaceLevel:
         linux.unshare(linux.NEW_PIDS)
         init = pid = None
         try:
+            # The first process in a new pid namespace becomes its process 1.
             if with_init and (init := os.fork()) == 0:
                 _run_init()
             pid = self.fork_one()
             return pid, init
         finally:
             if pid != 0:
-                linux.setns(self.own_pids, linux.NEW_PIDS)
+                linux.setns(self.own_pids, linux.NEW_PIDS)  # the next run is not born into the namespace of this one
             if pid is None and init:
                 os.kill(init, signal.SIGKILL)
 
     def isolate(self, request: RunRequest, folder: str, files: Mapping[str, bytes], user: int | None) -> None:
-        os.setsid()
+        os.setsid()  # kill(0) also reaches those outside the pid namespace: the server (87_kill_ones_own_group)
+        # NEW_IPC is a second lock: the filter refuses every call that makes such an object.
         linux.unshare(linux.NEW_MOUNTS | linux.NEW_IPC)
         if request.entry == MACHINE:
             self._enter_machine_root(request, USER if user is None else user)
         else:
             self._mount_folders(request)
         self._become_user(USER if user is None else user)
-        limits.write_files(files)
+        limits.write_files(files)  # as the program's user, who may not follow a link to more than the program may
         limits.set_limits(request, processes=request.processes)
-        linux.set_no_new_privileges()
+        linux.set_no_new_privileges()  # without it, the kernel takes no filter from a process without capabilities
+        # A second lock: with those of its user namespace, a program reaches code of the kernel that is for root.
         linux.drop_capabilities()
+        # The last step: the filter refuses most of the calls above.
         self.filters[request.entry == MACHINE].install()
 
     def _mount_folders(self, request: RunRequest) -> None:
         """Mount the writable folders of a program, and make the first the working directory."""
+        # A full disk is that of the run alone (07_disk_fill), also by empty files, whose inodes are memory
+        # (08_many_files).
         linux.mount("tmpfs", BOX, "tmpfs", SAFE_MOUNT, f"size={request.disk_bytes},nr_inodes={MAX_FILES},mode=755")
         for name, target in (("home", self.home), ("shm", "/dev/shm")):
             os.mkdir(f"{BOX}/{name}")
             os.chmod(f"{BOX}/{name}", 0o1777)
             linux.mount(f"{BOX}/{name}", target, flags=linux.BIND)
+        # The server's /proc shows the processes of all runs (31_proc_snoop, 180_descriptors_through_proc).
         linux.mount("proc", "/proc", "proc", SAFE_MOUNT | linux.NO_EXEC)
-        linux.unmount(BOX)
+        linux.unmount(BOX)  # a test could leave files beside the two folders, and only these are emptied after it
         os.chdir(self.home)
 
     def _enter_machine_root(self, request: RunRequest, user: int) -> None:
@@ -153,16 +171,18 @@ class NamespaceLevel:
         os.symlink("pts/ptmx", f"{BOX}/dev/ptmx")
         with contextlib.suppress(OSError):  # without it, machines have no terminal
             flags = linux.NO_SUID | linux.NO_EXEC
+            # newinstance: terminals of the host could be opened and typed into (44_type_into_the_terminal).
             linux.mount("devpts", f"{BOX}/dev/pts", "devpts", flags, f"newinstance,ptmxmode=0666,max={TERMINALS}")
         linux.change_root(BOX)
         os.chdir(MACHINE_HOME)
         os.environ.update(HOME=MACHINE_HOME, TMPDIR="/tmp")
 
     def _become_user(self, user: int) -> None:
-        if self.users:
+        if self.users:  # no capability counts outside, but files that belong to root would be the program's
             os.setresgid(user, user, user)
             os.setresuid(user, user, user)
             linux.set_dumpable()
+        # Processes of the runs of one user would be counted together (163_process_hog).
         linux.unshare(linux.NEW_USER)
         _write_maps("self", [(USER, user, user, 1)])
 
@@ -220,6 +240,7 @@ def _write_maps(process: str, users: list[tuple[int, int, int, int]]) -> None:
         users: tuples of the first id inside the namespace, the user id and the group id outside, and their number.
     """
     if len(users) == 1:
+        # Required by the kernel, because a process could give up a group to which a file denies access.
         _write(f"/proc/{process}/setgroups", "deny")
     _write(f"/proc/{process}/uid_map", "".join(f"{inside} {uid} {count}\n" for inside, uid, _, count in users))
     _write(f"/proc/{process}/gid_map", "".join(f"{inside} {gid} {count}\n" for inside, _, gid, count in users))
@@ -248,11 +269,12 @@ def _populate_root(root: str, visible: list[str], copied: tuple[str, ...] = (), 
             else:
                 _bind_read_only(path, root)
             done.append(path)
-    if os.path.isdir(root + hidden):
+    if os.path.isdir(root + hidden):  # expected outputs of built-in tasks (35_read_expected_files)
         linux.mount("tmpfs", root + hidden, "tmpfs", SAFE_MOUNT | linux.READ_ONLY, "size=4k,mode=755")
     for name in ("dev", "proc", home.strip("/")):
         os.makedirs(f"{root}/{name}", exist_ok=True)
     os.mkdir(f"{root}/dev/shm")
+    # Not /dev itself: disks, terminals (44_type_into_the_terminal) and the host's shared memory (13_dev_shm_leak).
     for path in filter(os.path.exists, DEVICES):
         open(root + path, "w").close()
         linux.mount(path, root + path, flags=linux.BIND)
@@ -296,7 +318,7 @@ def _within(path: str, folder: str) -> bool:
 
 def _run_init() -> None:
     """Run as process 1 of a pid namespace: reap orphaned processes until killed. Killing process 1 ends the run."""
-    linux.close_from(0)
+    linux.close_from(0)  # the sockets of the host and of other runs
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:

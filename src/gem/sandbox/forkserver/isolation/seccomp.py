@@ -4,6 +4,8 @@ A filter is a list of allowed system calls. Calls that only affect the process i
 open are allowed, some of them only with certain arguments. Calls that are known and not allowed fail with EPERM; all
 others fail with ENOSYS, as on a kernel that does not have them. A few calls that are common in ordinary programs have
 no effect and return 0. A filter is assembled once and installed for each run.
+
+The comments say what a program could do without a rule, and name programs in tests/sandbox/attacks that try it.
 """
 
 from __future__ import annotations
@@ -64,58 +66,81 @@ ALLOWED = words(
     uname getcpu getrandom time gettimeofday clock_gettime clock_getres clock_nanosleep nanosleep
     """
 )
-# These change files. They are separate because Landlock does not restrict them; see Filter.
+# Landlock does not restrict these: a program of the host's user could make its files unreadable, mark them or change
+# their times. See Filter; 34_change_files_in_place.
 FAKED_ATTRIBUTES = words(
     """chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes futimesat utimensat
     setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat"""
 )
-# Anyone who can read a file can lock it against others with flock(), and sync() waits for the whole machine.
+# Anyone who can read a file can lock it against others with flock(), for example a library that the host is about to
+# lock (111_flock_libraries). sync() makes the disk write for the whole machine (282_waits_for_the_disk).
 FAKED = ["flock", "sync", "syncfs"]
-# Without a pid namespace, the processes of a run are identified by their process group. kill(0), which signals this
-# group, is refused; the command timeout, for example, would end the whole run with it.
+# Without a pid namespace, the processes of a run are found and killed by their process group, which a daemon would
+# leave (22_daemon_acts_later). kill(0) signals this group; the command timeout, for example, would end the whole run.
 FAKED_GROUPS = ["setsid", "setpgid"]
+# Refused even in an empty network namespace: some families of sockets, such as those of hypervisors, reach beyond it
+# (224_socket_families), and a Unix socket with a name reaches services through the file system (42_local_services).
 NETWORK = ["bind", "listen", "connect", "accept", "accept4"]
-# System calls with effects outside the run, and those that are rarely needed and often exploited. Not among them are
-# memfd_create, clone3 and timer_create, for which libraries have fallbacks if they fail with ENOSYS: data in a memfd is
-# not part of any process's resident memory, a filter cannot check the flags of clone3, and a process that is stopped
-# between the cells of a session could continue itself by a timer that sends SIGCONT.
-REFUSED = words(
-    """
-    ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd process_madvise process_mrelease bpf perf_event_open
-    userfaultfd io_uring_setup io_uring_enter io_uring_register io_setup io_submit io_getevents io_pgetevents io_cancel
-    io_destroy add_key request_key keyctl shmget shmat shmctl shmdt semget semop semtimedop semctl msgget msgsnd msgrcv
-    msgctl mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr
+# Refused with EPERM. Not among them are memfd_create, clone3 and timer_create, which libraries replace if they fail
+# with ENOSYS: files in a memfd are in no process's memory (78_memory_out_of_sight), a filter cannot see the flags of
+# clone3 (225_namespaces_by_clone), and by a timer that sends SIGCONT a process that was stopped between the cells of a
+# session would continue itself (301_wakes_itself_between_cells).
+REFUSED = [
+    # Processes of the same user, such as the host, could be read, changed and traced, and their descriptors taken
+    # (27_ptrace_parent, 32_hunt_descriptors, 94_debug_the_family), and their memory moved (222_memory_of_others).
+    *words("ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd process_madvise process_mrelease"),
+    *words("migrate_pages move_pages"),
+    # Large interfaces that ordinary programs do not need, each with a history of holes (57_kernel_surface). io_uring
+    # would also make system calls that no filter sees.
+    *words("bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register"),
+    # What these use is counted for the whole machine or the user: slots for asynchronous I/O (118_aio_slots), keys,
+    # also of the host (15_keyctl), and watched files, whose events are memory as well (218_inotify_of_the_user,
+    # 221_watchers_of_the_system, 234_event_queues).
+    *words("io_setup io_submit io_getevents io_pgetevents io_cancel io_destroy add_key request_key keyctl"),
+    *words("fanotify_init fanotify_mark inotify_init inotify_init1 inotify_add_watch inotify_rm_watch"),
+    # Shared memory, semaphores and queues outlive a run, are in no process's memory (238_segments_without_a_process),
+    # and without a namespace those of others can be changed (14_sysv_ipc, 115_foreign_ipc_objects, 116_message_queues).
+    *words("shmget shmat shmctl shmdt semget semop semtimedop semctl msgget msgsnd msgrcv msgctl"),
+    *words("mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr"),
+    # In a new user namespace a program has all capabilities and reaches code of the kernel that is for root: mounts,
+    # file systems, networks (55_mount_unshare, 56_new_namespaces).
+    *words("unshare setns mount umount2 pivot_root chroot open_tree open_tree_attr move_mount fsopen fsconfig fsmount"),
+    *words("fspick mount_setattr quotactl quotactl_fd"),
+    # Files by number instead of by path, past Landlock and mounts; device files.
+    *words("name_to_handle_at open_by_handle_at mknod mknodat"),
+    # The machine itself: its kernel, clock, name, swap, ports and log (223_rare_calls). The kernel checks a capability
+    # for most of them; this is the second lock.
+    *words("kexec_load kexec_file_load init_module finit_module delete_module iopl ioperm modify_ldt swapon swapoff"),
+    *words("reboot sethostname setdomainname settimeofday clock_settime adjtimex clock_adjtime acct vhangup syslog"),
+    *words("lookup_dcookie uselib"),
+]
 
-    unshare setns mount umount2 pivot_root chroot open_tree open_tree_attr move_mount fsopen fsconfig fsmount fspick
-    mount_setattr name_to_handle_at open_by_handle_at mknod mknodat quotactl quotactl_fd fanotify_init fanotify_mark
-    inotify_init inotify_init1 inotify_add_watch inotify_rm_watch
-
-    kexec_load kexec_file_load init_module finit_module delete_module iopl ioperm modify_ldt swapon swapoff reboot
-    sethostname setdomainname settimeofday clock_settime adjtimex clock_adjtime acct vhangup syslog lookup_dcookie
-    uselib migrate_pages move_pages
-    """
-)
-
-# fcntl: duplicating descriptors; flags; F_GETLK, F_SETLK, F_SETLKW; F_GETOWN, F_GETSIG, F_GETOWN_EX; F_GETPIPE_SZ.
-# Not F_SETOWN and F_SETSIG, by which the kernel sends any signal; F_SETLEASE, F_NOTIFY and F_OFD_SETLK, which work on
-# files that the program can only read; and F_SETPIPE_SZ, whose memory is counted for all processes of the user.
+# fcntl: duplicating descriptors; flags; F_GETLK, F_SETLK, F_SETLKW; F_GETOWN, F_GETSIG, F_GETOWN_EX; F_GETPIPE_SZ. Not
+# F_SETOWN and F_SETSIG, by which the kernel sends any signal to any process of the user (114_signals_by_descriptors);
+# F_SETLEASE, F_NOTIFY and F_OFD_SETLK, which work on files that the program can only read: a lease makes the host wait
+# 45 s for a library (110_lease_libraries); and F_SETPIPE_SZ, whose memory is counted by user (120_pipe_pages).
 _FCNTL = (*range(8), 9, 11, 16, 1030, 1032)
-# ioctl: TCGETS, TCGETS2, TIOCGPGRP, TIOCGWINSZ; FIONREAD, FIONBIO, FIOCLEX, FIONCLEX; FICLONE, which cp uses.
+# ioctl: TCGETS, TCGETS2, TIOCGPGRP, TIOCGWINSZ; FIONREAD, FIONBIO, FIOCLEX, FIONCLEX; FICLONE, which cp uses. Not what
+# types into the host's terminal or changes it (44_type_into_the_terminal), nor any other command of a driver.
 _IOCTL = (0x5401, 0x802C542A, 0x540F, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451, 0x40049409)
 # ioctl on terminals of a machine's own: TCSETS, TCSETSW, TCSETSF and the same with "2", TCSBRK, TCXONC, TCFLSH;
 # TIOCSCTTY, TIOCSPGRP, TIOCOUTQ, TIOCSWINSZ, TIOCNOTTY, TIOCGSID, TIOCGPTN, TIOCSPTLCK, TIOCGPTPEER. Not TIOCSTI, which
-# types into a terminal, and TIOCSETD, which loads drivers.
+# types into a terminal that another process reads, and TIOCSETD, which loads drivers.
 _TERMINAL = (*range(0x5402, 0x5405), 0x5409, 0x540A, 0x540B, 0x540E, 0x5410, 0x5411, 0x5414, 0x5422, 0x5429)
 _TERMINAL += (0x402C542B, 0x402C542C, 0x402C542D, 0x80045430, 0x40045431, 0x5441)
 # prctl: PDEATHSIG, DUMPABLE, NAME, SECCOMP, TIMERSLACK, CHILD_SUBREAPER, NO_NEW_PRIVS and THP_DISABLE, set and get;
 # PR_CAPBSET_READ, PR_GET_TID_ADDRESS, speculation control, tagged addresses and pointer authentication of aarch64,
-# PR_SET_VMA, PR_GET_AUXV.
+# PR_SET_VMA, PR_GET_AUXV. Not PR_SET_PTRACER, PR_SET_MM and others that change who may look at a process or what it
+# shows of itself.
 _PRCTL = (1, 2, 3, 4, 15, 16, 21, 22, 23, 29, 30, 36, 37, 38, 39, 40, 41, 42, *range(50, 57), 0x53564D41, 0x41555856)
-# madvise: not MERGEABLE, HWPOISON, SOFT_OFFLINE, and COLD and PAGEOUT, which can evict shared libraries from memory.
+# madvise: not HWPOISON and SOFT_OFFLINE, which take memory from the machine; MERGEABLE, by which a program learns what
+# is in the memory of others; and COLD and PAGEOUT, which evict shared libraries that others run.
 _MADVISE = (*range(5), *range(8, 12), *range(14, 20), 22, 23, 24, 25, 102, 103)
 _DONTNEED = 4  # fadvise64: evicts a file from memory, also one of the host
-_NEW_NAMESPACES, _SIBLING = 0x7E020000, 0x8000  # CLONE_PARENT makes the child a child of the fork server
-_PERSONALITIES = (0, 0xFFFFFFFF)  # the default, and the request to return the present one
+# clone: CLONE_PARENT would make the child of a command a child of the fork server. When the run is killed, the server
+# waits for its process 1, and that for the server to reap this child: for ever, and with it all other runs.
+_NEW_NAMESPACES, _SIBLING = 0x7E020000, 0x8000
+_PERSONALITIES = (0, 0xFFFFFFFF)  # the default, and the request to return it; others weaken the protection of memory
 _UNIX, _INET, _INET6, _STREAM, _DATAGRAM, _SEQPACKET, _TYPE = 1, 2, 10, 1, 2, 5, 0xF
 _PRIO_PROCESS, _IOPRIO_PROCESS = 0, 1
 _TRUNCATE, _ACCESS_MODE = 0o1000, 0o3
@@ -155,6 +180,7 @@ class Filter:
     ) -> None:
         rules = dict.fromkeys(ALLOWED, ALLOW) | dict.fromkeys(REFUSED, REFUSE) | dict.fromkeys(FAKED, PRETEND)
         rules |= dict.fromkeys(FAKED_ATTRIBUTES, PRETEND if fake_attributes else ALLOW) | _checked_arguments()
+        # kill(-1) reaches every process of the user, also those of other runs: 23_kill_all, 169_kill_the_neighbours.
         rules["kill"] = _killing_oneself() if own_pids else _when(0, [0, _EVERYONE], REFUSE, ALLOW)
         if network:
             rules |= dict.fromkeys(NETWORK, ALLOW)
@@ -196,6 +222,9 @@ class Filter:
 class GroupFilter(Filter):
     """An additional filter that keeps one test and its children in their process group.
 
+    A process that left it would stay beside the next test (297_traces_for_the_next_test), or join the group of the
+    runner, which the monitor trusts.
+
     Args:
         guard_signals: forbid signals except to the process itself and its process group.
     """
@@ -222,7 +251,8 @@ def _assembled(code: Iterable[Instruction]) -> bytes:
 def _program(rules: Mapping[str, Body], default: Body, machine: str) -> Body:
     """Build a filter that applies ``default`` to the system calls without a rule.
 
-    System calls of another architecture kill the process. x32 system calls fail with ENOSYS.
+    System calls of another architecture kill the process: its numbers stand for other calls (226_old_interface). x32
+    system calls fail with ENOSYS: they are the same calls by higher numbers (74_foreign_system_calls).
     """
     by_number = {number: rules[name] for name, number in numbers(machine).items() if name in rules}
     ranges: list[tuple[int, Body]] = []  # the first number of each range of calls with the same rule
@@ -266,6 +296,8 @@ def _when(index: int, values: Iterable[int], yes: Body = ALLOW, no: Body = REFUS
 
 def _checked_arguments() -> dict[str, Body]:
     """Build the rules for system calls that are allowed only with certain arguments."""
+    # Limits, priorities and processors of other processes of the user, who could not restore all of them
+    # (66_limits_of_others, 117_priority_of_the_user, 211_priority_of_the_user).
     oneself = _when(0, [0])
     return {
         "clone": _when(0, [0], mask=_NEW_NAMESPACES | _SIBLING),
@@ -282,7 +314,8 @@ def _checked_arguments() -> dict[str, Body]:
         "sched_setparam": oneself,
         "sched_setscheduler": oneself,
         "setpriority": _when(0, [_PRIO_PROCESS], _when(1, [0])),
-        # A datagram socket can send to other addresses. The kernel takes SOCK_RAW for SOCK_DGRAM.
+        # A datagram socket of a pair can send to the sockets of services (42_local_services). The kernel takes SOCK_RAW
+        # for SOCK_DGRAM.
         "socketpair": _when(0, [_UNIX], _when(1, [_STREAM, _SEQPACKET], mask=_TYPE)),
     }
 
@@ -293,13 +326,17 @@ def _killing_oneself() -> Body:
 
 
 def _guarded_signals() -> dict[str, Body]:
-    """Build rules that allow signals only to the program and its process group."""
+    """Build rules that allow signals only to the program and its process group (24_kill_those_above).
+
+    The target of pidfd_send_signal() is a descriptor, which a filter cannot judge.
+    """
     signals = ("tgkill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
     rules = dict.fromkeys(signals, _when(0, [0, _SELF, _SELF_GROUP]))
     return rules | {"kill": _when(0, [_SELF, _SELF_GROUP]), "pidfd_send_signal": REFUSE}
 
 
 def _guarded_truncation() -> dict[str, Body]:
+    """Build rules against emptying files (34_change_files_in_place). The flags of openat2() are in memory."""
     rules = {"truncate": REFUSE, "openat2": UNKNOWN}
     for name, index in (("open", 1), ("openat", 2)):
         reading = _when(index, [0], REFUSE, ALLOW, mask=_ACCESS_MODE)

@@ -27,14 +27,14 @@ SETTING = "GEM_SANDBOX_CGROUP"  # "0" turns cgroups off
 # Purpose of a file, and the controller and name of the file. An empty controller means that every group has the file.
 V1 = {
     "memory": ("memory", "memory.limit_in_bytes"),
-    "memory and swap": ("memory", "memory.memsw.limit_in_bytes"),
-    "network buffers": ("memory", "memory.kmem.tcp.limit_in_bytes"),
+    "memory and swap": ("memory", "memory.memsw.limit_in_bytes"),  # a program would fill the swap of the machine
+    "network buffers": ("memory", "memory.kmem.tcp.limit_in_bytes"),  # counted apart (132_memory_in_sockets)
     "memory used": ("memory", "memory.usage_in_bytes"),
     "memory events": ("memory", "memory.oom_control"),
-    "tasks": ("pids", "pids.max"),
-    "weight": ("cpu", "cpu.shares"),
-    "cpu": ("cpuacct", "cpuacct.usage"),
-    "freeze": ("freezer", "freezer.state"),
+    "tasks": ("pids", "pids.max"),  # RLIMIT_NPROC counts by user, not by run (161_thread_hog)
+    "weight": ("cpu", "cpu.shares"),  # by processes, a run with sixty would get sixty shares (160_sixty_spinners)
+    "cpu": ("cpuacct", "cpuacct.usage"),  # also of children that nobody waits for (150_cpu_of_unreaped_children)
+    "freeze": ("freezer", "freezer.state"),  # SIGSTOP can be undone by others (173_hides_from_the_freezer)
 }
 V2 = {
     "memory": ("memory", "memory.max"),
@@ -48,7 +48,8 @@ V2 = {
     "kill": ("", "cgroup.kill"),
 }
 FROZEN = {"freezer.state": ("THAWED", "FROZEN"), "cgroup.freeze": ("0", "1")}
-WEIGHTS = {"cpu.shares": (1024, 102), "cpu.weight": (100, 10)}  # the usual weight, and a tenth of it
+# The usual weight, and a tenth of it for runs that wake each other all the time (165_wakeups).
+WEIGHTS = {"cpu.shares": (1024, 102), "cpu.weight": (100, 10)}
 CONTROLLERS = ("memory", "pids", "cpu", "cpuacct", "freezer")
 PROCESSES = "cgroup.procs"
 KEPT_BYTES = 16 << 20  # a group is not reused if more memory of its last run remains, for example cached files
@@ -353,7 +354,7 @@ class Cgroup:
         until = time.monotonic() + timeout_s
         while set(self.pids()) - {but}:
             if but is not None:
-                self.freeze()  # so that it does not fork meanwhile
+                self.freeze()  # so that it does not fork meanwhile (82_runs_from_its_hunter)
             self.kill(but=but)
             if time.monotonic() > until:
                 return False

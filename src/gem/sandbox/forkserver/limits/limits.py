@@ -16,7 +16,7 @@ from gem.sandbox.forkserver.limits.processes import PAGE, tasks_of_user
 from gem.sandbox.forkserver.protocol import RunRequest
 
 OPEN_FILES = 256
-PENDING_SIGNALS = 1024  # queued signals and timers, which the kernel counts by user
+PENDING_SIGNALS = 1024  # queued signals and timers
 _RLIMIT_SIGPENDING = 11  # not in the resource module
 _COUNT_S = 1.0  # seconds for which a count of the user's tasks is reused
 
@@ -30,13 +30,16 @@ def set_limits(request: RunRequest, *, processes: int) -> None:
     """
     cpu_s = math.ceil(request.cpu_s) + 1  # a fallback: the monitor is more precise and reports the reason
     limits = {
+        # An allocation fails in the program as a MemoryError, before anyone has to kill it (03_mem_bomb).
         "RLIMIT_AS": request.memory_bytes + image_bytes(),
-        "RLIMIT_FSIZE": request.disk_bytes,
-        "RLIMIT_CPU": cpu_s,
-        "RLIMIT_NPROC": processes,
-        "RLIMIT_NOFILE": OPEN_FILES,
-        "RLIMIT_CORE": 0,
+        "RLIMIT_FSIZE": request.disk_bytes,  # one large file between two checks of the folder (07_disk_fill)
+        "RLIMIT_CPU": cpu_s,  # 09_cpu_spin_ignore_xcpu
+        "RLIMIT_NPROC": processes,  # 01_fork_bomb, 02_thread_bomb
+        "RLIMIT_NOFILE": OPEN_FILES,  # the machine has a limit for all of its processes (62_exhaust_descriptors)
+        "RLIMIT_CORE": 0,  # a crash would first write its memory to the disk (72_crash_with_a_core)
+        # Where the user may raise priorities, a program would outrun all others (64_priorities, 212_idle_and_deadline).
         "RLIMIT_RTPRIO": 0,
+        "RLIMIT_NICE": 0,
     }
     if request.entry == "tests":
         del limits["RLIMIT_CPU"]  # set for each test
@@ -44,11 +47,11 @@ def set_limits(request: RunRequest, *, processes: int) -> None:
         del limits["RLIMIT_AS"]  # without /proc the address space in use is unknown
     numbers = {getattr(resource, name): value for name, value in limits.items() if hasattr(resource, name)}
     if sys.platform.startswith("linux"):
-        numbers[_RLIMIT_SIGPENDING] = PENDING_SIGNALS
+        numbers[_RLIMIT_SIGPENDING] = PENDING_SIGNALS  # by user: the host could queue none (119_pending_signals)
     for number, value in numbers.items():
         hard = resource.getrlimit(number)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(number, (value, value))
+        resource.setrlimit(number, (value, value))  # the hard limit too, or the program raises it (63_raise_rlimits)
 
 
 def enforced_by(level: str) -> dict[str, str]:

@@ -46,19 +46,23 @@ TICK_S, QUICK_S = 0.05, 0.004  # longest and shortest interval between checks of
 CHECK_SHARE, URGENT_CHECK_SHARE = 0.1, 0.25
 FILLED_PER_S = 4 << 30  # bytes of memory that one processor can fill per second
 CALM = 0.25  # below this fraction of its memory limit, a run is not near the limit
-MAX_FILES = 20_000  # in a run's folder
+MAX_FILES = 20_000  # in a run's folder; empty ones take the machine's inodes and memory (08_many_files)
 # Characters of a path. Reading a folder takes time in proportion to its depth: a chain of 2,000 folders took .4 s, in
 # which a program wrote 400 MiB.
 MAX_PATH = 1024
 # For the mappings of a run, in one check. Those of a process that forks all the time cannot be read at once. Without
 # this limit, a check of 40 such processes took 7 s, in which no run could be ended.
 MAPPINGS_S = 0.1
-MAX_CHECKS_IN_FLIGHT = 3  # consecutive checks that may find descriptors in the buffer of a socket
+# Consecutive checks that may find descriptors in the buffer of a socket, whose files cannot be seen
+# (142_disk_in_flight).
+MAX_CHECKS_IN_FLIGHT = 3
 # More switches between tasks per second than programs with queues and pools reach. Linux 6.18 gave a run with 200,000
-# switches per second nearly all processors, beside others of equal weight; with 30,000 it got only its share.
+# switches per second nearly all processors, beside others of equal weight; with 30,000 it got only its share
+# (165_wakeups).
 MOST_SWITCHES_PER_S = 20_000
 _PROCESSORS = os.cpu_count() or 1
 _RANDOM = random.SystemRandom()  # keeps the state that programs inherit
+# What a program can make the kernel answer, to hide files (141_disk_unreadable_folders, 143_disk_of_the_undumpable).
 _REFUSED = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP)
 TESTS = "tests"  # the entry of test runners, whose process group is trusted and may not be looked at
 
@@ -131,7 +135,7 @@ class RunMonitor:
             processes = list(tree(self.roots))
             used = sum(p.rss_bytes for p in processes)
             if used > self.request.memory_bytes:
-                used = measured(self.roots)
+                used = measured(self.roots)  # pages that processes share count once (80_shared_pages)
             why = self._check_processes(processes, used)
             pause = self._until_memory_limit(time.monotonic() - start, used, sum(p.tasks for p in processes))
         spent, cpu_s = time.monotonic() - start, time.thread_time() - cpu_start
@@ -177,7 +181,7 @@ class RunMonitor:
         """Keep a run from delaying others by many busy tasks, or by tasks that wake each other all the time."""
         group = self.group if self.group and "weight" in self.group.holds else None
         if group is None:
-            lower_priority(processes)
+            lower_priority(processes)  # 160_sixty_spinners
         if self._switches_per_s(processes) > MOST_SWITCHES_PER_S:
             if group is None:
                 use_one_processor(processes)
@@ -249,6 +253,7 @@ def files(folder: str, enough: int) -> int:
         with contextlib.suppress(*GONE), os.scandir(pending.pop()) as entries:
             for entry in entries:
                 with contextlib.suppress(*GONE):
+                    # Not st_size: space beyond the end counts, holes do not (250_space_beyond_the_end).
                     total += entry.stat(follow_symlinks=False).st_blocks * 512
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)
@@ -283,7 +288,7 @@ class HiddenFiles:
         Raises:
             PermissionError: if the process may not be looked at.
         """
-        for task in tasks_of(found.pid):  # a thread can have descriptors of its own
+        for task in tasks_of(found.pid):  # a thread can have descriptors of its own (252_descriptors_of_one_thread)
             try:
                 with contextlib.suppress(*GONE):
                     self._add_descriptors(f"/proc/{found.pid}/task/{task}")
@@ -304,6 +309,7 @@ class HiddenFiles:
                         self.in_flight |= any(int(line.split()[1]) for line in file if line.startswith("scm_fds:"))
 
     def _add_mappings(self, task: str) -> None:
+        """Add files that are mapped but neither open nor named (144_disk_by_mappings)."""
         with open(f"{task}/maps", "rb") as file:
             deleted = [line.split(maxsplit=5) for line in file.read().splitlines() if line.endswith(b" (deleted)")]
         for address, *_, inode, path in deleted:

@@ -12,7 +12,7 @@ import signal
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-PASSES = 10  # attempts to stop a process tree that keeps forking
+PASSES = 10  # attempts to stop a process tree that keeps forking (82_runs_from_its_hunter)
 NICE_STEP = 1.25  # the weights of two processes whose nice values differ by one
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -53,7 +53,8 @@ def process(pid: int) -> ProcessInfo | None:
     if fields is None:
         return None
     task, live = pid, fields
-    if fields[0] == b"Z" and int(fields[17]) > 1:  # the main thread has ended: its state and memory are those of none
+    # If the main thread has ended, its state and memory are those of none (130_memory_without_a_leader).
+    if fields[0] == b"Z" and int(fields[17]) > 1:
         for other in tasks_of(pid):
             found = _stat(f"/proc/{pid}/task/{other}")
             if found is not None and found[0] not in b"ZX":
@@ -80,7 +81,7 @@ def _stat(folder: str) -> list[bytes] | None:
             data = file.read()
     except GONE:
         return None
-    return data[data.rindex(b")") + 2 :].split()
+    return data[data.rindex(b")") + 2 :].split()  # the last one, because a program can name itself "x) R 1 1"
 
 
 def is_ending(pid: int, task: int) -> bool:
@@ -219,7 +220,7 @@ def kill_all(roots: Iterable[int], *, but: int) -> None:
     """Kill every process of the trees except one, which is stopped meanwhile so that it cannot fork."""
     roots = list(roots)
     stopped = stop(roots)
-    for found in list(tree(roots)):
+    for found in list(tree(roots)):  # all are stopped first, so that none forks while others are killed
         if found.pid != but:
             _signal(found.pid, signal.SIGKILL)
     if but in stopped:

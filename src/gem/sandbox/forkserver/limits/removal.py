@@ -22,7 +22,8 @@ def remove_tree(path: str) -> None:
 def empty_folder(path: str) -> None:
     """Remove the contents of a folder as far as possible. Raises OSError if the folder itself cannot be read."""
     with contextlib.suppress(PermissionError):  # the folder belongs to another user, who made it world-writable
-        os.chmod(path, 0o700)
+        os.chmod(path, 0o700)  # 39_undeletable_dir
+    # NOFOLLOW, and names below open folders: a link in place of a folder would lead to the host's (33_symlink_escape).
     top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     prefix = os.urandom(8).hex()  # avoids collisions with existing names
     names = (f"{prefix}.{number}" for number in itertools.count())
@@ -52,6 +53,8 @@ def _cleared(folder: int, top: int, names: Iterator[str]) -> list[str]:
                     continue
                 os.chmod(entry.name, 0o700, dir_fd=folder)  # the entry is a folder, not a symbolic link
                 name = next(names)
+                # A path of thousands of folders is longer than the kernel takes (140_disk_deep_paths,
+                # 256_deep_folders).
                 os.rename(entry.name, name, src_dir_fd=folder, dst_dir_fd=top)
                 moved.append(name)
     return moved

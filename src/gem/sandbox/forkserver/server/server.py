@@ -60,13 +60,13 @@ def main(control_fd: int, settings: ServerSettings) -> NoReturn:
     pid, groups = 0, None
     try:
         for name, _ in ENTRIES.values():
-            importlib.import_module(name)  # the folder of this package may not be readable later
+            importlib.import_module(name)  # the folder of this package is hidden later
         _raise_descriptor_limit()
         os.environ.pop("LD_BIND_NOW", None)  # intended only for this process, not for programs
         os.environ.update(PATH=settings.path, HOME="/", LANG="C.UTF-8", LC_ALL="C.UTF-8")
         os.umask(0o022)
         if settings.cgroups and ON_LINUX:
-            groups = open_groups()
+            groups = open_groups()  # as descriptors: no folder of cgroups is left to programs (183_change_the_cgroup)
             linux.allow_out_of_memory_kills()
         level.isolate_server()
         pid = os.fork()
@@ -109,7 +109,7 @@ def _serve(control: socket.socket, level: BasicLevel | NamespaceLevel, groups: G
         server.serve()
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        for run in list(server.runs.values()):
+        for run in list(server.runs.values()):  # the host has died, or has closed the sandbox
             server.kill(run)
         level.clean_up()
         os._exit(0)
@@ -286,7 +286,7 @@ class Server:
                 signal.signal(signum, signal.SIG_DFL)
             job, *given = fds
             if group:
-                group.enter()
+                group.enter()  # before the folders of cgroups are out of reach
                 if request.entry == monitor.TESTS and (usage := group.open_usage()) and (events := group.open_events()):
                     given += usage, events
             options, files = read_job(job)
@@ -296,14 +296,14 @@ class Server:
             run = getattr(sys.modules[module], function)
             for name in self.own_modules:  # a program that imports gem must get the complete package
                 del sys.modules[name]
-            os.close(report)
+            os.close(report)  # a program could report that it failed to start: an error instead of a wrong answer
         except BaseException as e:
             os.write(report, json.dumps(failure(e)).encode() + b"\n")
             os._exit(FAILED)
         try:
             run(options, range(len(given)))
         finally:
-            os._exit(FAILED)
+            os._exit(FAILED)  # never return into the loop of the server
 
     # ---- words of the host
 
@@ -401,6 +401,8 @@ class Server:
 
     def _finish(self, run: Run, status: int, usage: resource.struct_rusage) -> None:
         """Kill the remaining processes of a run whose program has ended, remove its files, and report its exit."""
+        # In this order: a process that is alive could write to the folder while it is emptied, and use the cgroup or
+        # the user of the next run (22_daemon_acts_later, 70_children_flood_after_the_end, 84_orphans_and_zombies).
         self.kill(run)
         cpu_s = usage.ru_utime + usage.ru_stime + self._reap_rest(run)
         cpu_s = self._left_group(run, cpu_s, killed=os.WIFSIGNALED(status))
@@ -439,7 +441,10 @@ class Server:
         return cpu_s
 
     def _kill_orphans(self) -> None:
-        """Kill orphaned processes that left the process group of their run, and their children."""
+        """Kill orphaned processes that left the process group of their run, and their children.
+
+        Only where neither a pid namespace nor a cgroup holds them (12_spinning_orphans, 82_runs_from_its_hunter).
+        """
         while orphans := self._orphans():
             for pid in orphans:
                 with contextlib.suppress(ProcessLookupError, ChildProcessError):
@@ -495,7 +500,11 @@ class Server:
 
 
 def _rearranged(given: list[int], report: int) -> int:
-    """Renumber ``given`` and then ``report`` from 0, and close all others. Returns the number of ``report``."""
+    """Renumber ``given`` and then ``report`` from 0, and close all others. Returns the number of ``report``.
+
+    The server has the sockets of all runs, by which a program could end them and forge their results, and folders of
+    cgroups (20_forged_messages, 32_hunt_descriptors, 183_change_the_cgroup).
+    """
     above = len(given) + 64
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, above) for fd in (*given, report)]
     for number, fd in enumerate(high):
