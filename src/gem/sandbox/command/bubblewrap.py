@@ -24,6 +24,9 @@ from gem.sandbox.forkserver.isolation import seccomp
 from gem.sandbox.process import CommandProcess, ProcessExit, exit_from_client
 from gem.sandbox.results import Limits, Report
 
+# --unshare-all: no process, network, IPC object or cgroup of the host (23_kill_all, 42_local_services,
+# 183_change_the_cgroup). --die-with-parent: a run does not outlive the host. --new-session: it cannot type into the
+# terminal of the host (44_type_into_the_terminal). --clearenv: no secrets in variables (28_environment).
 ISOLATION = ("--unshare-user", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL")
 NOBODY = "65534"
 WORK = "/tmp/work"  # working directory inside the sandbox
@@ -159,6 +162,7 @@ def _arguments(limits: Limits) -> Iterator[str]:
     # Root can write to /proc/sys without any capability, and user nobody in the sandbox can be root on the host.
     yield from ("--proc", "/proc", "--remount-ro", "/proc")
     yield from ("--dev", "/dev", "--size", str(max(shared, 4096)), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
+    # The root is a tmpfs without a limit (07_disk_fill).
     yield from ("--remount-ro", "/", "--chdir", WORK)
     if limits.network:
         yield "--share-net"

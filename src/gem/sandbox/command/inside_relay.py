@@ -27,15 +27,16 @@ CHANNEL = 3  # index of the socket in the ``fds`` of a program
 
 def relay(job: Mapping[str, Any]) -> None:
     """Run ``module.run(options, fds)`` in a child process and relay its streams and its socket until it ends."""
-    set_dumpable(0)  # otherwise the child could write to the host through /proc/<parent>/fd
+    # The child could write to the host through /proc/<parent>/fd (20_forged_messages, 50_write_into_others_pipes).
+    set_dumpable(0)
     ours, theirs = socket.socketpair()
     out, err, died = os.pipe(), os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
         redirect_streams(base64.b64decode(job["stdin"]), out[1], err[1])
-        for fd in (*out, *err, *died, ours.detach()):
+        for fd in (*out, *err, *died, ours.detach()):  # by these, too, it could forge messages of the relay
             os.close(fd)
-        set_dumpable(1)
+        set_dumpable(1)  # as without a sandbox: it can open /dev/stdin and look at itself
         importlib.import_module(job["relay"]).run(job["options"], (0, 1, 2, theirs.detach()))
         os._exit(0)
     for fd in (out[1], err[1], theirs.detach()):

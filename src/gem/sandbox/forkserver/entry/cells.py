@@ -85,13 +85,13 @@ class CellInterpreter:
         except BaseException as e:  # KeyboardInterrupt while a traceback was printed
             ending = e
         self._disable_interrupts()
-        if os.getpid() != self.pid:  # a child forked by the cell
+        if os.getpid() != self.pid:  # a child forked by the cell must not answer in its place
             os._exit(exit_code)
         out_of_memory = isinstance(ending, MemoryError)
         self._send(exit_code=exit_code, cpu_s=_cpu_seconds() - before, out_of_memory=out_of_memory)
 
     def _restore_streams(self) -> None:
-        for fd, kept in enumerate(self.kept):
+        for fd, kept in enumerate(self.kept):  # 48_closes_its_descriptors
             os.dup2(kept, fd)
         raw = io.FileIO(0, closefd=False)
         sys.stdin = io.TextIOWrapper(io.BufferedReader(raw), encoding="utf-8", errors="replace")

@@ -18,7 +18,9 @@ _EXECUTE, _WRITE, _READ, _READ_DIR = 1, 2, 4, 8
 _TRUNCATE, _DEVICE_CONTROL = 1 << 14, 1 << 15  # ioctl() on devices, which may change them for all
 _REFER, REFER_SINCE = 1 << 13, 2  # moving files between folders; version 1 always forbids it
 _ON_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _DEVICE_CONTROL
-_MAKE_DEVICES_AND_SOCKETS = 1 << 6 | 1 << 9 | 1 << 11  # character and block devices, sockets
+# Character and block devices, and sockets. A second lock: the filter refuses mknod(), and with a network it allows only
+# bind() to make a socket, of a pair, to which nobody can connect.
+_MAKE_DEVICES_AND_SOCKETS = 1 << 6 | 1 << 9 | 1 << 11
 _TCP = 3  # bind and connect: 41_net_metadata, 42_local_services
 # Abstract sockets of services (42_local_services), and signals to processes that are not of the run: the host, if they
 # share its user, and other runs (24_kill_those_above, 26_kill_by_guessing, 169_kill_the_neighbours).
@@ -47,7 +49,7 @@ def _all_rights(abi: int) -> int:
 
 
 def hide(folder: str) -> None:
-    """Make all files below a folder unreadable for this process and its children.
+    """Make all files below a folder unreadable for this process and its children (35_read_expected_files).
 
     Landlock rules can only allow access. Therefore this allows every sibling of the folder and of each of its parents.
 
@@ -66,7 +68,7 @@ def hide(folder: str) -> None:
                     with contextlib.suppress(OSError):  # the file was removed, or Landlock does not support its type
                         _allow(ruleset, path, rights)
             folder = above
-        linux.set_no_new_privileges()
+        linux.set_no_new_privileges()  # the kernel demands it
         linux.syscall("landlock_restrict_self", ruleset, 0)
     finally:
         os.close(ruleset)

@@ -42,7 +42,7 @@ ROOT_CANDIDATES = ("/sys", "/mnt", "/media", "/srv", "/opt")
 NEW_ROOT = linux.NEW_MOUNTS | linux.NEW_IPC | linux.NEW_UTS | linux.NEW_PIDS
 MACHINE = "machine"  # the entry of machines, which have a root of their own
 MACHINE_HOME = "/home/user"
-TERMINALS = 16  # most terminals that a machine may open
+TERMINALS = 16  # most terminals that a machine may open; the kernel has a limit for all together
 # A file of the host that is a device, or runs as another user, is a file like others.
 SAFE_MOUNT = linux.NO_SUID | linux.NO_DEVICES
 
@@ -71,7 +71,7 @@ class NamespaceLevel:
             linux.unshare(flags)
 
     def set_up(self) -> None:
-        linux.die_with_parent()
+        linux.die_with_parent()  # and all runs with this process, which is process 1 of a namespace around theirs
         # What the host mounts later would appear in visible folders, and writable.
         linux.mount("", "/", flags=linux.RECURSIVE | linux.PRIVATE)
         self.visible = visible = readable_paths(self.settings)
@@ -320,6 +320,6 @@ def _run_init() -> None:
     """Run as process 1 of a pid namespace: reap orphaned processes until killed. Killing process 1 ends the run."""
     linux.close_from(0)  # the sockets of the host and of other runs
     signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # zombies count as processes of the run (84_orphans_and_zombies)
     while True:
         signal.pause()

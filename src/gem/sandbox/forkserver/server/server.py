@@ -108,7 +108,7 @@ def _serve(control: socket.socket, level: BasicLevel | NamespaceLevel, groups: G
     try:
         server.serve()
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the parent may have died as well; nothing may stay behind
         for run in list(server.runs.values()):  # the host has died, or has closed the sandbox
             server.kill(run)
         level.clean_up()
@@ -373,7 +373,7 @@ class Server:
         run.why = run.why or why
         if why == "timeout" and FLUSH and run.monitor.request.entry not in WITH_INIT and run.killed_at == math.inf:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(run.pid, FLUSH)
+                os.kill(run.pid, FLUSH)  # ignoring it wins FLUSH_S at most (10_sleeps_with_signals_blocked)
             run.killed_at = time.monotonic() + FLUSH_S
             self.next_check = min(self.next_check, run.killed_at)
         else:
