@@ -93,7 +93,7 @@ def close_from(first: int) -> None:
     try:
         syscall("close_range", first, 0x7FFFFFFF, 0)
     except (OSError, KeyError):  # before Linux 5.9, or on another system
-        os.closerange(first, 4096)
+        os.closerange(first, 1 + max(map(int, os.listdir("/dev/fd"))))
 
 
 def fork() -> int:

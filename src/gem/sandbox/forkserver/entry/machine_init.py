@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from gem.sandbox.forkserver import linux
-from gem.sandbox.forkserver.entry.machine_terminal import Terminal
+from gem.sandbox.forkserver.entry.machine_terminal import Terminal, become
+from gem.sandbox.forkserver.limits.processes import stat_fields
 from gem.sandbox.machine_protocol import (
     EPOCH_S,
     SIZES,
@@ -145,11 +146,12 @@ class Init:
         before = _processes()
         source, writer = self._pipe(writes=True)
         reader, target = self._pipe(writes=False)
-        ours = {writer, reader}
+        null, home = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), self.variables["HOME"]
+        ours = {writer, reader, null}
         try:
             try:
                 if (pid := os.fork()) == 0:
-                    self._become_program(arguments, source, target)
+                    become(arguments[0], arguments, self.variables, home, {0: source, 1: target, 2: null})
                 self.program = pid
             finally:
                 os.close(source)
@@ -273,7 +275,8 @@ class Init:
             self.folder = "/"
         try:
             if (pid := os.fork()) == 0:
-                self._become_shell(commands, answers)
+                command = ["bash", "--norc", "--noprofile", "-c", _SHELL, "bash"]
+                become(self.bash, command, self.variables, self.folder, {COMMANDS: commands, ANSWERS: answers})
             self.shell = pid
         except OSError:  # too many processes
             self.status = 128
@@ -292,18 +295,6 @@ class Init:
                 os.set_blocking(ends[-1], False)
         return ends[0], ends[1]
 
-    def _become_shell(self, commands: int, answers: int) -> NoReturn:
-        try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            os.setsid()
-            os.chdir(self.folder)
-            os.dup2(commands, COMMANDS)
-            os.dup2(answers, ANSWERS)
-            os.execve(self.bash, ["bash", "--norc", "--noprofile", "-c", _SHELL, "bash"], self.variables)
-        finally:
-            os._exit(126)
-
     def _end_shell(self) -> None:
         """Kill the shell and start another one, if that is possible now."""
         if self.shell:
@@ -311,19 +302,6 @@ class Init:
                 os.kill(self.shell, signal.SIGKILL)
             self._reap(self.shell)
         self._start_shell()
-
-    def _become_program(self, arguments: list[str], source: int, target: int) -> NoReturn:
-        try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            os.setsid()
-            os.chdir(self.variables["HOME"])
-            os.dup2(source, 0)
-            os.dup2(target, 1)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            os.execve(arguments[0], arguments, self.variables)
-        finally:
-            os._exit(126)
 
     def _communicate(self, writer: int, rest: bytes, reader: int, limit: int, ours: set[int]) -> bytearray:
         """Feed the program and collect its output until it exits, is cancelled or exceeds the limit.
@@ -418,16 +396,10 @@ def _with_descendants(pids: Iterable[int]) -> set[int]:
     found = set(pids)
     if not found:
         return found
-    parents = {pid: parent for pid in _processes() if (parent := _parent(pid))}
+    parents = {pid: int(fields[1]) for pid in _processes() if (fields := stat_fields(f"/proc/{pid}"))}
     while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more
     return found
-
-
-def _parent(pid: int) -> int:
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
-        return int(file.read().rpartition(b")")[2].split()[1])
-    return 0
 
 
 def _read_into(output: bytearray, fd: int, limit: int) -> bool:

@@ -13,8 +13,10 @@ import signal
 import struct
 import termios
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
+
+from gem.sandbox.forkserver.limits.processes import stat_fields
 
 KIND = "linux"  # terminal type, which programs look up in terminfo; the screen understands it
 POLL_S = 0.05
@@ -62,7 +64,8 @@ class Terminal:
                 commands, text if len(text) <= PIPE_BYTES else _START.format(exports="", kind=KIND, vim=VIM).encode()
             )
             if (pid := os.fork()) == 0:
-                self._become_shell(bash, folder, variables, line, start)
+                command = ["bash", "--noprofile", "--rcfile", f"/proc/self/fd/{START_FD}", "-i"]
+                become(bash, command, variables, folder, {START_FD: start, 0: line, 1: line, 2: line}, terminal=line)
             self.pid = pid
         except OSError:
             os.close(self.fd)
@@ -70,21 +73,6 @@ class Terminal:
         finally:
             for fd in (line, start, commands):
                 os.close(fd)
-
-    def _become_shell(self, bash: str, folder: str, variables: Mapping[str, str], line: int, start: int) -> NoReturn:
-        try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            os.setsid()
-            fcntl.ioctl(line, termios.TIOCSCTTY, 0)
-            os.chdir(folder)
-            os.dup2(start, START_FD)
-            for fd in range(3):
-                os.dup2(line, fd)
-            path = f"/proc/self/fd/{START_FD}"
-            os.execve(bash, ["bash", "--noprofile", "--rcfile", path, "-i"], dict(variables))
-        finally:
-            os._exit(126)
 
     def type_keys(
         self, keys: bytes, woken: int, stop: int, *, wait_s: float, most_s: float, limit: int, reap: Callable[[], None]
@@ -133,13 +121,35 @@ class Terminal:
 
     def _computing(self) -> bool:
         """Whether a foreground process runs or waits for a disk."""
-        foreground = _status(self.pid)[5:6]
-        found = (_status(int(name)) for name in os.listdir("/proc") if name.isdecimal())
-        return any(status[0] in (b"R", b"D") for status in found if status[2:3] == foreground)
+        foreground = (stat_fields(f"/proc/{self.pid}") or [])[5:6]
+        found = (stat_fields(f"/proc/{name}") or [] for name in os.listdir("/proc") if name.isdecimal())
+        return any(fields[0] in (b"R", b"D") for fields in found if fields[2:3] == foreground)
 
 
-def _status(pid: int) -> list[bytes]:
-    """Return state, parent, group, session, terminal, foreground group and more of a process; empty if it has ended."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
-        return file.read().rpartition(b")")[2].split()
-    return []
+def become(
+    path: str,
+    arguments: Sequence[str],
+    variables: Mapping[str, str],
+    folder: str,
+    fds: Mapping[int, int],
+    *,
+    terminal: int | None = None,
+) -> NoReturn:
+    """Replace this forked process with a program in a session of its own.
+
+    Args:
+        fds: maps descriptors of the program to those of this process, whose own are closed on execution.
+        terminal: descriptor of the controlling terminal, if there is one.
+    """
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setsid()
+        if terminal is not None:
+            fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+        os.chdir(folder)
+        for number, fd in fds.items():
+            os.dup2(fd, number)
+        os.execve(path, list(arguments), dict(variables))
+    finally:
+        os._exit(126)

@@ -23,6 +23,7 @@ from gem.sandbox.forkserver.isolation import file_locks, semaphores
 from gem.sandbox.forkserver.isolation.landlock import REFER_SINCE, LandlockRules, hide
 from gem.sandbox.forkserver.isolation.seccomp import Filter
 from gem.sandbox.forkserver.limits import limits, processes
+from gem.sandbox.forkserver.limits.monitor import TESTS
 from gem.sandbox.forkserver.limits.removal import remove_tree
 from gem.sandbox.forkserver.protocol import RunRequest, ServerSettings
 
@@ -41,7 +42,6 @@ BLOCKS = ((1_900_000_000, 5_000, 1_000), (10_000, 1_000, 50))
 # a thread; with more, one run could start more processes between two checks.
 ROOM = 8
 _RANDOM = random.SystemRandom()  # keeps the state that programs inherit
-TRUSTED = "tests"  # this entry installs a separate filter that keeps each test in its process group
 TRUNCATION_SINCE, SIGNALS_SINCE = 3, 6  # Landlock ABI versions
 
 
@@ -184,7 +184,7 @@ class LsmLevel(BasicLevel):
         self.rules.restrict(folder)
         # The last step. Landlock says nothing about sockets except TCP (43_net_udp_dns), nor about System V, keys and
         # attributes of files.
-        self.filters[request.entry == TRUSTED].install()
+        self.filters[request.entry == TESTS].install()  # a test runner confines each test to a group of its own
 
 
 class Users:

@@ -286,36 +286,26 @@ class Cgroup:
 
     def cpu_s(self) -> float | None:
         """Return the CPU seconds used since the group was taken, including ended processes; None if unknown."""
-        if "cpu" not in self._table:
-            return None
-        return cpu_seconds(self._get("cpu")) - self._cpu_before
+        return cpu_seconds(self._get("cpu")) - self._cpu_before if "cpu" in self._table else None
 
     def open_usage(self) -> int | None:
         """Return a read-only descriptor for read_usage(), or None."""
-        if "cpu" not in self._table:
-            return None
-        controller, name = self._table["cpu"]
-        return os.open(f"{self.name}/{name}", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._parents[controller])
+        return self._open("cpu") if "cpu" in self._table else None
 
     def open_events(self) -> int | None:
         """Return a read-only descriptor for read_kills(), or None."""
-        if "memory events" not in self._table:
-            return None
-        controller, name = self._table["memory events"]
-        return self._open(name, self._parents[controller], os.O_RDONLY)
+        return self._open("memory events") if "memory events" in self._table else None
 
     def killed_for_memory(self) -> bool:
         """Whether the kernel has killed a process of the group for exceeding the memory limit."""
         return self._kills() > self._kills_before
 
     def _kills(self) -> int:
-        if "memory events" not in self._table:
-            return 0
-        return kills(self._get("memory events"))
+        return kills(self._get("memory events")) if "memory events" in self._table else 0
 
     def pids(self) -> list[int]:
         """Return the ids of the processes in the group, without zombies."""
-        return list(map(int, _read(self._open(PROCESSES, self._folders[0], os.O_RDONLY)).split()))
+        return list(map(int, _read(_open(f"{self.name}/{PROCESSES}", self._folders[0])).split()))
 
     def freeze(self) -> None:
         """Stop all processes until thaw(). With version 1, frozen processes cannot be killed."""
@@ -382,11 +372,11 @@ class Cgroup:
             _write(f"{self.name}/{name}", str(value), self._parents[controller])
 
     def _get(self, use: str) -> bytes:
-        controller, name = self._table[use]
-        return _read(self._open(name, self._parents[controller], os.O_RDONLY))
+        return _read(self._open(use))
 
-    def _open(self, name: str, parent: int, flags: int) -> int:
-        return os.open(f"{self.name}/{name}", flags | os.O_CLOEXEC, dir_fd=parent)
+    def _open(self, use: str) -> int:
+        controller, name = self._table[use]
+        return _open(f"{self.name}/{name}", self._parents[controller])
 
 
 def read_usage(fd: int) -> float:
@@ -408,6 +398,11 @@ def cpu_seconds(text: bytes) -> float:
     """Return the CPU seconds in the content of cpuacct.usage (nanoseconds) or cpu.stat (a line in microseconds)."""
     fields = text.split()
     return int(fields[1]) / 1e6 if fields[0] == b"usage_usec" else int(fields[0]) / 1e9
+
+
+def _open(path: str, parent: int, flags: int = 0) -> int:
+    """Open a file or folder for reading."""
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags, dir_fd=parent)
 
 
 def _read(fd: int) -> bytes:
@@ -450,7 +445,7 @@ def _made_and_locked(name: str, parent: int) -> int:
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, dir_fd=parent)
         with contextlib.suppress(FileNotFoundError):
-            lock = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
+            lock = _open(name, parent, os.O_DIRECTORY)
             fcntl.flock(lock, fcntl.LOCK_EX)
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(lock), os.stat(name, dir_fd=parent)):
@@ -490,7 +485,7 @@ def _remove(name: str, parent: int, until: float) -> None:
 def _kill(name: str, parent: int) -> None:
     """Kill the processes of a group that this process can see, and thaw them, so that they end."""
     with contextlib.suppress(OSError):
-        for pid in map(int, _read(os.open(f"{name}/{PROCESSES}", os.O_RDONLY | os.O_CLOEXEC, dir_fd=parent)).split()):
+        for pid in map(int, _read(_open(f"{name}/{PROCESSES}", parent)).split()):
             if pid > 0:  # 0: in another pid namespace
                 os.kill(pid, signal.SIGKILL)
     for file, (thawed, _) in FROZEN.items():
@@ -512,7 +507,7 @@ def _remove_abandoned(parent: int) -> None:
     """Remove the groups of servers that no longer exist."""
     for name in list(filter(_OUR_NAME.fullmatch, os.listdir(parent))):
         with contextlib.suppress(OSError):
-            lock = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
+            lock = _open(name, parent, os.O_DIRECTORY)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _remove(name, parent, time.monotonic() + EMPTY_S)

@@ -41,7 +41,7 @@ def set_limits(request: RunRequest, *, processes: int) -> None:
         "RLIMIT_RTPRIO": 0,
         "RLIMIT_NICE": 0,
     }
-    if request.entry == "tests":
+    if request.entry == monitor.TESTS:
         del limits["RLIMIT_CPU"]  # set for each test
     if image_bytes() == 0:
         del limits["RLIMIT_AS"]  # without /proc the address space in use is unknown

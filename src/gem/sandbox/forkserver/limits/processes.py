@@ -49,14 +49,14 @@ class ProcessInfo:
 
 def process(pid: int) -> ProcessInfo | None:
     """Return information about a process, or None if the process does not exist."""
-    fields = _stat(f"/proc/{pid}")
+    fields = stat_fields(f"/proc/{pid}")
     if fields is None:
         return None
     task, live = pid, fields
     # If the main thread has ended, its state and memory are those of none (130_memory_without_a_leader).
     if fields[0] == b"Z" and int(fields[17]) > 1:
         for other in tasks_of(pid):
-            found = _stat(f"/proc/{pid}/task/{other}")
+            found = stat_fields(f"/proc/{pid}/task/{other}")
             if found is not None and found[0] not in b"ZX":
                 task, live = other, found
     own, waited = (sum(map(int, fields[first : first + 2])) / TICKS_PER_S for first in (11, 13))
@@ -74,8 +74,11 @@ def process(pid: int) -> ProcessInfo | None:
     )
 
 
-def _stat(folder: str) -> list[bytes] | None:
-    """Return the fields of a stat file from the state on, or None if the process or thread does not exist."""
+def stat_fields(folder: str) -> list[bytes] | None:
+    """Return the fields of a stat file from the state on, or None if the process or thread does not exist.
+
+    The first are: state, parent, group, session, terminal, foreground group of the terminal.
+    """
     try:
         with open(f"{folder}/stat", "rb") as file:
             data = file.read()
@@ -86,7 +89,7 @@ def _stat(folder: str) -> list[bytes] | None:
 
 def is_ending(pid: int, task: int) -> bool:
     """Whether a thread has ended, or has no memory any more because it is about to end. Then it belongs to root."""
-    fields = _stat(f"/proc/{pid}/task/{task}")
+    fields = stat_fields(f"/proc/{pid}/task/{task}")
     return fields is None or fields[0] in b"ZX" or fields[20] == b"0"
 
 

@@ -445,15 +445,16 @@ class Server:
 
         Only where neither a pid namespace nor a cgroup holds them (12_spinning_orphans, 82_runs_from_its_hunter).
         """
-        while orphans := self._orphans():
-            for pid in orphans:
+        while strays := [orphan.pid for orphan in self._orphans() if orphan.group not in self.runs]:
+            for pid in strays:
                 with contextlib.suppress(ProcessLookupError, ChildProcessError):
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)
 
-    def _orphans(self) -> list[int]:
+    def _orphans(self) -> list[processes.ProcessInfo]:
+        """Return the children of this server that are not the first process of a run."""
         found = map(processes.process, set(processes.children(os.getpid())) - set(self.runs))
-        return [process.pid for process in found if process is not None and process.group not in self.runs]
+        return [orphan for orphan in found if orphan is not None]
 
     # ---- monitoring
 
@@ -489,9 +490,9 @@ class Server:
 
     def _find_roots(self, runs: list[Run]) -> None:
         """Find the processes from which the others of each run descend, including orphans adopted by this server."""
-        orphans = list(map(processes.process, set(processes.children(os.getpid())) - set(self.runs))) if runs else []
+        orphans = self._orphans() if runs else []
         for run in runs:
-            adopted = [p.pid for p in orphans if p is not None and p.group == run.pid]
+            adopted = [orphan.pid for orphan in orphans if orphan.group == run.pid]
             run.monitor.roots = [run.pid, *adopted] if run.init is None else [run.pid, run.init]
 
     def _poll_timeout(self) -> float | None:
