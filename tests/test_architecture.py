@@ -526,6 +526,11 @@ def test_no_folder_is_a_flat_list():
     assert {folder: size for folder, size in sizes.items() if size > 16 and folder != "gem/graders/math"} == {}
 
 
+def test_a_package_says_what_belongs_in_it_and_what_does_not():
+    paragraphs = {m: (ast.get_docstring(trees()[m]) or "").split("\n\n") for m in MODULES if is_package(m)}
+    assert [module for module, found in paragraphs.items() if len(found) < 2] == []
+
+
 def test_no_module_imports_itself_through_others():
     graph = {m: {name for name, _ in imports()[m] if name in MODULES and name != m} for m in INSIDE}
     assert cycles(graph) == []

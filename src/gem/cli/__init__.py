@@ -1,7 +1,8 @@
 """The `gem` command line.
 
 Each command is a module with a docstring (its help text), a Config dataclass (its flags) and run(config), which returns
-the exit code. A command's module is imported only when the command is used.
+the exit code. A command's module is imported only when the command is used. What a command does is in the package that
+it is about: here are flags and what is printed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Evaluation: score a policy on environments, with intervals; compare, rescore and export what was recorded."""
+"""Evaluation: score a policy on environments, with intervals; compare, rescore and export what was recorded.
+
+What a grader says of one answer is in graders, and how episodes are played in rollout. Training measures itself in rl.
+"""
 
 from gem.evaluation.compare import Comparison, compare
 from gem.evaluation.report import EnvScore, EvalReport

@@ -1,6 +1,7 @@
 """Policies: reply to batches of requests with actions.
 
-The policies of model endpoints are imported on first use, because their client imports asyncio.
+How they are asked is in rollout, and a model that is trained is in rl.model. The policies of model endpoints are
+imported on first use, because their client imports asyncio.
 """
 
 from __future__ import annotations

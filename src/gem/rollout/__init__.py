@@ -1,4 +1,7 @@
-"""Collect trajectories by running a policy in vectorized environments."""
+"""Collect trajectories by running a policy in vectorized environments.
+
+How environments are stepped together is in vector, the record itself in gem.trajectory, and training on it in rl.
+"""
 
 from gem.rollout.branches import BranchBatch, BranchCollector, BranchPlan, check_forkable, sampled_tokens
 from gem.rollout.collector import Collector, collect

@@ -1,4 +1,7 @@
-"""Run untrusted code in a sandbox: one interface, several backends."""
+"""Run untrusted code in a sandbox: one interface, several backends.
+
+At the top is what backends share. Code that must be trusted does not belong here: its workers are in _internal.
+"""
 
 from gem.sandbox.base import Sandbox, Session
 from gem.sandbox.factory import get_sandbox, make_sandbox

@@ -1,6 +1,7 @@
 """Tools for agents: base classes, call formats, Python, search, machines and MCP servers.
 
-At the top is what all tools share. Importing this package imports no tool.
+At the top is what all tools share. Where code runs is in sandbox, and what a task allows is up to its environment.
+Importing this package imports no tool.
 """
 
 from __future__ import annotations

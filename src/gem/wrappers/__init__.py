@@ -1,4 +1,7 @@
-"""Environment wrappers: observation history, episode statistics, turn limits, keys of states, and wrappers by name."""
+"""Environment wrappers: observation history, episode statistics, turn limits, keys of states, and wrappers by name.
+
+The wrapper that gives an environment tools is in gem.tools, and what changes tasks is an option of the environment.
+"""
 
 from gem.wrappers.episode_tracking import EpisodeTrackingWrapper
 from gem.wrappers.observation import ObservationWrapper

@@ -1,4 +1,8 @@
-"""Call formats: parse the tool calls that agents write in different notations."""
+"""Call formats: parse the tool calls that agents write in different notations.
+
+What is called is in the wings beside; a format knows names and arguments only. Answers in boxes are read by
+gem.parsing.
+"""
 
 from __future__ import annotations
 

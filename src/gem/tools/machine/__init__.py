@@ -1,1 +1,4 @@
-"""Tools that work on a machine: a shell and an editor."""
+"""Tools that work on a machine: a shell and an editor.
+
+Machines themselves are in gem.sandbox, and tasks for them in envs.computers.
+"""
