@@ -139,10 +139,12 @@ def listen(hits: set[str]) -> list[socket.socket]:
         listener.listen(8)
         threading.Thread(target=answer, args=(listener, name, hits), daemon=True).start()
         listeners.append(listener)
-    datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    datagrams.bind(("127.0.0.1", 8766))
-    threading.Thread(target=receive, args=(datagrams, hits), daemon=True).start()
-    return [*listeners, datagrams]
+    for family, address in ((socket.AF_INET, ("127.0.0.1", 8766)), (socket.AF_UNIX, str(HOME / "log.sock"))):
+        datagrams = socket.socket(family, socket.SOCK_DGRAM)
+        datagrams.bind(address)
+        threading.Thread(target=receive, args=(datagrams, hits), daemon=True).start()
+        listeners.append(datagrams)
+    return listeners
 
 
 def answer(listener: socket.socket, name: str, hits: set[str]) -> None:

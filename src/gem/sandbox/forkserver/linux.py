@@ -132,7 +132,7 @@ def set_dumpable(dumpable: bool = True) -> None:
     """Set the dumpable flag. A change of user clears it.
 
     If a process is not dumpable, unprivileged processes cannot trace it, nor read its memory or use its descriptors
-    through /proc: a program would forge the report of its runner (50_write_into_others_pipes, 94_debug_the_family).
+    through /proc: a test would forge the report of its runner (99_reach_the_runner).
     """
     prctl(_PR_SET_DUMPABLE, int(dumpable))
 

@@ -150,7 +150,7 @@ class CaseRunner:
         if self.level == "ns" and os.getpid() != 1:
             raise OSError("a test runner must be process 1 of its namespace")  # otherwise, kill_test() kills too much
         linux.adopt_orphans()  # daemons of a test, to kill and count them (22_daemon_acts_later)
-        linux.set_dumpable(False)  # 20_forged_messages, 50_write_into_others_pipes, 94_debug_the_family
+        linux.set_dumpable(False)  # 99_reach_the_runner
         for signum in (signal.SIGINT, program.FLUSH):
             set_handler(signum, int(signal.SIG_DFL))  # the kernel discards such signals to process 1 of a namespace
         if self.function is None:
@@ -306,7 +306,7 @@ def test_steps(level: str, cpu_s: float) -> list[Step]:
         (set_handler, (program.FLUSH, program.flush)),
     ]
     if level == "lsm":
-        # Without either, a test could stop or kill its runner, which has the same user (24_kill_those_above).
+        # Without either, a test could stop its runner, which has the same user (99_reach_the_runner).
         scoped = landlock.version() >= landlock.SCOPES_SINCE
         if scoped:
             steps.append((landlock.signal_scope(), ()))

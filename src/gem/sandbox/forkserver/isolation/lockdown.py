@@ -69,7 +69,7 @@ class BasicLevel:
 
     def set_up(self) -> None:
         if ON_LINUX:
-            linux.adopt_orphans()  # a daemon would become a child of the host's process 1 (22_daemon_acts_later)
+            linux.adopt_orphans()  # they would be children of the host's process 1, and not be counted
             linux.die_with_parent(signal.SIGTERM)  # not SIGKILL, so that the server ends its runs first
 
     def prepare(self) -> None:

@@ -75,8 +75,9 @@ FAKED_ATTRIBUTES = words(
 # Anyone who can read a file can lock it against others with flock(), for example a library that the host is about to
 # lock (111_flock_libraries). sync() makes the disk write for the whole machine (282_waits_for_the_disk).
 FAKED = ["flock", "sync", "syncfs"]
-# Without a pid namespace, the processes of a run are found and killed by their process group, which a daemon would
-# leave (22_daemon_acts_later). kill(0) signals this group; the command timeout, for example, would end the whole run.
+# Without a pid namespace, the processes of a run are counted and killed by their process group. The server also adopts
+# those that leave it and kills them: a daemon stays only if both fail (12_spinning_orphans, 22_daemon_acts_later).
+# kill(0), which signals the group, is refused; the command timeout, for example, would end the whole run with it.
 FAKED_GROUPS = ["setsid", "setpgid"]
 # Refused even in an empty network namespace: some families of sockets, such as those of hypervisors, reach beyond it
 # (224_socket_families), and a Unix socket with a name reaches services through the file system (42_local_services).
