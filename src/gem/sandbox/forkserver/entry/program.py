@@ -74,12 +74,8 @@ def compiled(source: bytes) -> types.CodeType | None:
     global _imported_source
     _imported_source = source if any(name in source for name in STARTS_PROCESSES) else b""
     text = source.decode("utf-8", "replace")
-    linecache.cache[NAME] = (
-        len(text),
-        None,
-        text.splitlines(True),
-        NAME,
-    )  # linecache does not check the file if the modification time is None
+    # With None as the time of its modification, linecache does not look for the file.
+    linecache.cache[NAME] = (len(text), None, text.splitlines(True), NAME)
     try:
         return compile(source, NAME, "exec", dont_inherit=True)
     except BaseException:  # including MemoryError and RecursionError (60_nested_code)

@@ -76,8 +76,7 @@ def main(control_fd: int, settings: ServerSettings) -> NoReturn:
         control.close()
         _wait_for(pid)
     except BaseException as e:
-        with contextlib.suppress(OSError):
-            _send(control, **failure(e))
+        _send(control, **failure(e))
     finally:
         if pid:
             level.clean_up()
@@ -129,7 +128,9 @@ def load(modules: Iterable[str]) -> None:
 
 
 def _send(where: socket.socket, **message: Any) -> None:
-    where.sendall(json.dumps(message).encode() + b"\n")
+    """Send a message to the host. If the host has died, the server learns that by reading."""
+    with contextlib.suppress(OSError):
+        where.sendall(json.dumps(message).encode() + b"\n")
 
 
 def failure(error: BaseException) -> dict[str, Any]:
@@ -223,8 +224,7 @@ class Server:
         try:
             self._start(RunRequest.of(data), channel, fds)
         except Exception as e:
-            with contextlib.suppress(OSError):
-                _send(channel, **failure(e))
+            _send(channel, **failure(e))
             channel.close()
         finally:
             for fd in fds:
@@ -242,8 +242,7 @@ class Server:
 
     def _start(self, request: RunRequest, channel: socket.socket, fds: list[int]) -> None:
         self._load_once()
-        with contextlib.suppress(OSError):  # the host may have died
-            _send(channel, started=True)
+        _send(channel, started=True)
         group = None
         if self.groups:
             # Files may be in memory, so their limit is added. RLIMIT_NPROC is exact where each run has its own user.
@@ -331,8 +330,7 @@ class Server:
                 self.next_check = min(self.next_check, run.stopped_at)
             elif word in ("interrupt", "kill-children"):
                 (self._interrupt if word == "interrupt" else self._kill_children)(run)
-                with contextlib.suppress(OSError):
-                    _send(run.channel, done=word)
+                _send(run.channel, done=word)
 
     def _continue(self, run: Run) -> None:
         run.stopped_at = math.inf
@@ -415,9 +413,8 @@ class Server:
             code = -signal.SIGKILL  # the seccomp filter ends process 1 with SIGSYS if it sends itself SIGKILL
         with contextlib.suppress(KeyError):
             self.selector.unregister(run.channel)
-        with contextlib.suppress(OSError):
-            peak = usage.ru_maxrss * (1024 if ON_LINUX else 1)
-            _send(run.channel, ended={"code": code, "cpu_s": cpu_s, "max_rss_bytes": peak, "why": run.why})
+        peak = usage.ru_maxrss * (1024 if ON_LINUX else 1)
+        _send(run.channel, ended={"code": code, "cpu_s": cpu_s, "max_rss_bytes": peak, "why": run.why})
         run.channel.close()
 
     def _left_group(self, run: Run, cpu_s: float, *, killed: bool) -> float:
@@ -470,13 +467,11 @@ class Server:
                 why = run.monitor.check(len(self.runs))
             except OSError as e:
                 why = "killed"
-                with contextlib.suppress(OSError):
-                    _send(run.channel, **failure(e))
+                _send(run.channel, **failure(e))
             if why is not None:
                 self.end(run, why)
             elif run.monitor.cell_exceeded():
-                with contextlib.suppress(OSError):
-                    _send(run.channel, exceeded=run.cells)
+                _send(run.channel, exceeded=run.cells)
         for run in self.runs.values():
             if run.killed_at <= now:
                 run.killed_at = math.inf
