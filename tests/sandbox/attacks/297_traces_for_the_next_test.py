@@ -12,11 +12,14 @@ for place in places:
         for entry in os.listdir(place):
             if entry.startswith(("trace_", "late_")):
                 print("PWNED found", place, entry)
+        if os.stat(place).st_mtime == 5 or "user.trace" in os.listxattr(place):
+            print("PWNED found a mark on", place)
 for place in places:
     with contextlib.suppress(OSError):
         open(f"{place}/trace_{os.getpid()}_{time.time_ns()}", "x").close()
         os.makedirs(f"{place}/trace_folder_{time.time_ns()}/a")
         os.chmod(place, 0o755)
+        os.setxattr(place, "user.trace", b"x")
 with contextlib.suppress(OSError):
     name = socket.socket(socket.AF_UNIX)
     name.bind("\0gem_trace")
@@ -30,4 +33,7 @@ if not os.fork():
                 open(f"{place}/late_{n}", "w").close()
         time.sleep(0.02)
     os._exit(0)
+for place in places:
+    with contextlib.suppress(OSError):
+        os.utime(place, (5, 5))
 print("done")

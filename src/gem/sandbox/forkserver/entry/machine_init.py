@@ -74,17 +74,12 @@ class Init:
     def __init__(
         self, channel: int, *, archive: bytes, folder: str, variables: dict[str, str], exports: str, shell: str
     ) -> None:
-        self.channel = socket.socket(fileno=fcntl.fcntl(channel, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_FD))
-        os.close(channel)
+        self.channel = socket.socket(fileno=_moved(channel))
         self.folder, self.exports, self.variables, self.bash = folder, exports, variables, shell
         self.shell, self.status = 0, 0  # process id of the shell, 0 without one; its exit code
         self.program, self.program_status = 0, 0  # the same for do_run
         self.terminal: Terminal | None = None
-        woken, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self.woken = fcntl.fcntl(woken, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_FD)
-        self.waker = fcntl.fcntl(waker, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_FD)
-        os.close(woken)
-        os.close(waker)
+        self.woken, self.waker = map(_moved, os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC))
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self.waker, warn_on_full_buffer=False)
         self.commands = self.answers = -1
@@ -287,13 +282,9 @@ class Init:
 
     def _pipe(self, *, writes: bool) -> tuple[int, int]:
         """Return (read end, write end), of which this process keeps one that does not block."""
-        ends = []
-        for number, fd in enumerate(os.pipe2(os.O_CLOEXEC)):
-            ends.append(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_FD))
-            os.close(fd)
-            if number == int(writes):
-                os.set_blocking(ends[-1], False)
-        return ends[0], ends[1]
+        reader, writer = map(_moved, os.pipe2(os.O_CLOEXEC))
+        os.set_blocking(writer if writes else reader, False)
+        return reader, writer
 
     def _end_shell(self) -> None:
         """Kill the shell and start another one, if that is possible now."""
@@ -385,6 +376,13 @@ class Init:
                 return None
             parts += part
         return bytes(parts)
+
+
+def _moved(fd: int) -> int:
+    """Give a descriptor a number above those that a shell uses."""
+    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_FD)
+    os.close(fd)
+    return moved
 
 
 def _processes() -> set[int]:
