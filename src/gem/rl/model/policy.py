@@ -47,6 +47,9 @@ class CausalLMPolicy:
             are the same; 0 computes each context again, as is done for models that read images.
         images: how the model reads images; None if it does not.
 
+    Attributes:
+        max_prompt_tokens: the context length minus the length of one reply; None if there is no limit.
+
     Raises:
         BadValue: for a setting out of range, or a tokenizer without a chat template or end token.
     """
@@ -78,6 +81,9 @@ class CausalLMPolicy:
         self.seed, self.max_batch, self.max_context, self.version = seed, max_batch, max_context, 0
         self.bf16 = bf16
         self.stop_ids = _stop_ids(model, self.chat)
+        limits = (getattr(model.config, "max_position_embeddings", None), max_context)
+        context = min((int(limit) for limit in limits if limit is not None), default=None)
+        self.max_prompt_tokens = None if context is None else context - max_new_tokens
         if self.max_prompt_tokens is not None and self.max_prompt_tokens < 1:
             raise BadValue(f"max_new_tokens {max_new_tokens} leaves no room for a prompt in the context")
         self.images, self.kv_cache_mib = images, kv_cache_mib
@@ -98,13 +104,6 @@ class CausalLMPolicy:
     def settings(self) -> dict[str, Any]:
         """The sampling settings, which trajectories record."""
         return {name: getattr(self, name) for name in ("temperature", "top_p", "max_new_tokens", "seed")}
-
-    @property
-    def max_prompt_tokens(self) -> int | None:
-        """The context length minus the length of one reply; None if there is no limit."""
-        limits = (getattr(self.model.config, "max_position_embeddings", None), self.max_context)
-        context = min((int(limit) for limit in limits if limit is not None), default=None)
-        return None if context is None else context - self.max_new_tokens
 
     def variant(
         self,
@@ -187,48 +186,53 @@ class CausalLMPolicy:
             The cache of the prompts, padded on the left; their attention mask; and the logits and the position of the
             next tokens.
         """
+        prompts = [request.prompt_ids for request in requests]
+        ids_BT, attend_BT = (x.to(self.model.device) for x in pad_left(prompts, self.pad_id))
         if self.images is not None:
-            return self._prefill_images(requests, self.images)
+            return self._prefill_images(requests, self.images, ids_BT, attend_BT)
+        known = self.model.get_input_embeddings().weight.shape[0]
+        if int(ids_BT.max()) >= known:
+            raise BadValue(f"the tokenizer has the token {int(ids_BT.max())}, and the model embeds only {known}")
         # Any change in place of the weights counts, also one by other code than the trainer's.
         weights = (self.version, sum(p._version for p in self.model.parameters()))
         kept = self._kept.take(requests, weights)
         continued = [i for i, context in enumerate(kept) if context is not None]
         new = [i for i, context in enumerate(kept) if context is None]
-        prompts = [r.prompt_ids for r in requests]
-        parts = [
-            self._prefill_part([prompts[i] for i in part], [c for i in part if (c := kept[i]) is not None])
-            for part in (continued, new)
-            if part
-        ]
-        attend_BT = pad_left(prompts, self.pad_id)[1].to(self.model.device)
+        parts = []
+        for rows in filter(None, (continued, new)):
+            last = slice(-max(len(prompts[i]) for i in rows), None)  # without columns that hold only padding
+            contexts = [context for i in rows if (context := kept[i]) is not None]
+            parts.append(self._prefill_part(ids_BT[rows, last], attend_BT[rows, last], contexts))
         if len(parts) == 1:
-            return parts[0][0], attend_BT, parts[0][1], attend_BT.sum(-1, keepdim=True)
-        order = sorted(range(len(requests)), key=[*continued, *new].__getitem__)
-        cache, logits_BV = join([cache for cache, _ in parts], order), torch.cat([logits for _, logits in parts])[order]
+            cache, logits_BV = parts[0]
+        else:
+            order = sorted(range(len(requests)), key=[*continued, *new].__getitem__)
+            cache = join([cache for cache, _ in parts], order)
+            logits_BV = torch.cat([logits for _, logits in parts])[order]
         return cache, attend_BT, logits_BV, attend_BT.sum(-1, keepdim=True)
 
-    def _prefill_images(self, requests: Sequence[Request], inputs: ImageInputs) -> tuple[Any, Tensor, Tensor, Tensor]:
+    def _prefill_images(
+        self, requests: Sequence[Request], inputs: ImageInputs, ids_BT: Tensor, attend_BT: Tensor
+    ) -> tuple[Any, Tensor, Tensor, Tensor]:
         """Feed the prompts with their images; see _prefill()."""
-        ids_BT, attend_BT = (x.to(self.model.device) for x in pad_left([r.prompt_ids for r in requests], self.pad_id))
         more = inputs.tensors(self.model, ids_BT, attend_BT, [context_images(r) for r in requests])
         position_BT = more.pop("position_ids", (attend_BT.cumsum(-1) - 1).clamp(min=0))  # (3, B, T) with images
         cache, logits_BV = self._feed(ids_BT, attend_BT, position_BT, None, **more)
         return cache, attend_BT, logits_BV, position_BT[..., -1:] + 1
 
-    def _prefill_part(self, prompts: Sequence[Sequence[int]], contexts: Sequence[KeptContext]) -> tuple[Any, Tensor]:
+    def _prefill_part(
+        self, ids_BT: Tensor, attend_BT: Tensor, contexts: Sequence[KeptContext]
+    ) -> tuple[Any, Tensor]:
         """Feed prompts that continue a context each, or all of them if there are no contexts.
 
         Each row feeds as many of its last tokens as the row with the most new ones. This takes no more time than
         padding would, and leaves no padding between tokens, which a sliding window would count.
         """
-        ids_BT, attend_BT = (x.to(self.model.device) for x in pad_left(prompts, self.pad_id))
-        known = self.model.get_input_embeddings().weight.shape[0]
-        if int(ids_BT.max()) >= known:
-            raise BadValue(f"the tokenizer has the token {int(ids_BT.max())}, and the model embeds only {known}")
         fed, cache = ids_BT.shape[1], new_cache() if self._kept.limit else None
         if contexts:
-            fed = max(len(p) - len(c.ids) for p, c in zip(prompts, contexts, strict=True))
-            cache = stack(contexts, [max(0, len(p) - fed) for p in prompts])
+            lengths = attend_BT.sum(-1).tolist()
+            fed = max(length - len(context.ids) for length, context in zip(lengths, contexts, strict=True))
+            cache = stack(contexts, [max(0, length - fed) for length in lengths])
         position_BT = (attend_BT.cumsum(-1) - 1).clamp(min=0)
         return self._feed(ids_BT[:, -fed:], attend_BT, position_BT[:, -fed:], cache)
 
@@ -260,7 +264,9 @@ class CausalLMPolicy:
         if self.temperature == 0.0:
             token_B = logits_BV.argmax(-1)
             return token_B, torch.zeros_like(token_B, dtype=torch.float32)
-        logp_BV = torch.log_softmax(self._scaled(logits_BV), dim=-1)
+        if self.temperature != 1.0:
+            logits_BV = logits_BV / self.temperature
+        logp_BV = torch.log_softmax(logits_BV, dim=-1)
         if self.top_p < 1.0:
             logp_BV = nucleus(logp_BV, self.top_p)
         cumulative_BV = logp_BV.double().exp().cumsum(-1)  # float64: over 150,000 tokens float32 loses the tail
@@ -323,9 +329,6 @@ class CausalLMPolicy:
 
     def _precision(self) -> torch.autocast:
         return torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.bf16)
-
-    def _scaled(self, logits: Tensor) -> Tensor:
-        return logits.float() if self.temperature == 1.0 else logits.float() / self.temperature
 
 
 def _stop_ids(model: Any, chat: ChatFormat) -> list[int]:
