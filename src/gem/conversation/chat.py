@@ -59,8 +59,7 @@ class ChatFormat:
         Messages are encoded as text. Only messages made by reply() keep their control tokens.
         """
         if len(messages) == 1:
-            key = self._key(messages)
-            return list(self._first(key) if _is_short(key) else self._encode_first(key))
+            return self._encoded(self._first, messages)
         return self.template.encode(self.template.render(messages))
 
     def raw(self, prompt: str) -> list[int]:
@@ -84,10 +83,8 @@ class ChatFormat:
         Raises:
             BadValue: if the template does not show earlier replies or does not end them with a token.
         """
-        ended = sampled[-1:] == [self.eos_id]
-        key = self._key([user(new)] if isinstance(new, str) else new)
-        added = self._delta(key) if _is_short(key) else self._encode_delta(key)
-        return [*added] if ended else [self.eos_id, *added]
+        added = self._encoded(self._delta, [user(new)] if isinstance(new, str) else new)
+        return added if sampled[-1:] == [self.eos_id] else [self.eos_id, *added]
 
     def raw_new_ids(self, before: str, sampled: list[int], prompt: str) -> list[int] | None:
         """Return the ids that follow a reply in a prompt written as text.
@@ -114,7 +111,7 @@ class ChatFormat:
         """Whether extend() works: the template shows earlier replies and ends them with a token."""
         if self._extends is None:
             try:
-                self._delta(self._key([user("x")]))
+                self._encoded(self._delta, [user("x")])
             except BadValue:
                 self._extends = False
             else:
@@ -152,8 +149,11 @@ class ChatFormat:
     def _without_end(self, sampled: list[int]) -> list[int]:
         return sampled[:-1] if sampled[-1:] == [self.eos_id] else sampled
 
-    def _key(self, messages: Sequence[Message]) -> MessagesKey:
-        return tuple((message["role"], self.template.safe(message["content"])) for message in messages)
+    def _encoded(self, cached: Any, messages: Sequence[Message]) -> list[int]:
+        """Encode messages with a function that has a cache, which long messages do not enter."""
+        key = tuple((message["role"], self.template.safe(message["content"])) for message in messages)
+        is_short = sum(len(content) for _, content in key) <= _CACHED_CHARS
+        return list(cached(key) if is_short else cached.__wrapped__(key))
 
     def _end_of_reply(self) -> tuple[str, int]:
         """Return the text and id of the control token that the template writes after a reply, else of the eos token."""
@@ -187,10 +187,6 @@ class ChatFormat:
 
     def _find_reply(self, sampled: list[int]) -> bool:
         return self.template.keeps(self.template.decode_reply(self._without_end(sampled)))
-
-
-def _is_short(key: MessagesKey) -> bool:
-    return sum(len(content) for _, content in key) <= _CACHED_CHARS
 
 
 def _messages(key: MessagesKey) -> list[Message]:

@@ -9,7 +9,7 @@ from gem.conversation.chat import ChatFormat
 from gem.conversation.history import History, RepliesAtRisk
 from gem.conversation.observations import role_of, text_messages, with_prefix_and_suffix
 from gem.core import Info, StopReason
-from gem.messages import Message, Observation, Role
+from gem.messages import Observation, Role
 from gem.policies import Policy, Reply, Request
 from gem.registry import ENV_REGISTRY
 from gem.seeding import derive
@@ -46,7 +46,7 @@ class ActiveEpisode:
 
     Args:
         trajectory: the record, extended in place.
-        observation, info: the latest observation of the environment and its info.
+        observation, info: the latest observation of the environment and its info; observe() sets them later.
         tools: schemas for native tool calls; info["tools"] replaces them.
 
     Attributes:
@@ -83,7 +83,11 @@ class ActiveEpisode:
     role: Role
 
     def __init__(
-        self, trajectory: Trajectory, observation: Any, info: Info | None, tools: Sequence[Mapping[str, Any]] = ()
+        self,
+        trajectory: Trajectory,
+        observation: Any = "",
+        info: Info | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self.trajectory, self.turns, self.slot = trajectory, trajectory.turns, trajectory.slot
         # A seeded episode samples the same tokens on every slot, so its key does not contain the slot.
@@ -120,27 +124,24 @@ class ActiveEpisode:
             is_prompt: the observation is a complete prompt, written with a chat template.
             is_history: the observation contains the whole history.
         """
-        if self.prompt_ids:
+        if self.prompt_ids is not NO_TOKENS:
             return
-        if policy.chat is None:
+        chat, limit = policy.chat, policy.max_prompt_tokens
+        if chat is None:
             if not (is_prompt or is_history):
                 self.dropped, self.exceeded = history.dropped(self.turns), history.exceeded(self.turns)
-        elif is_prompt or is_history:
-            self.prompt_ids = (
-                self._prompt_context(policy.chat)
-                if is_prompt
-                else TokenIds(policy.chat.prompt(self._messages(policy.chat)))
-            )
-            limit = policy.max_prompt_tokens
-            too_long = bool(self.turns) and limit is not None and len(self.prompt_ids) > limit
-            self.dropped, self.exceeded = 0, StopReason.MAX_TOKENS if too_long else None
+            return
+        if is_prompt:
+            self.prompt_ids = self._prompt_context(chat)
         else:
-            new = self._messages(policy.chat)
-            context = history.context(policy.chat, self.turns, new, policy.max_prompt_tokens, self.at_risk)
-            self.prompt_ids, self.dropped, self.exceeded = context
-
-    def _messages(self, chat: ChatFormat) -> list[Message]:
-        return text_messages(self.shown, self.role, images=chat.reads_images)
+            new = text_messages(self.shown, self.role, images=chat.reads_images)
+            if not is_history:
+                context = history.context(chat, self.turns, new, limit, self.at_risk)
+                self.prompt_ids, self.dropped, self.exceeded = context
+                return
+            self.prompt_ids = TokenIds(chat.prompt(new))
+        too_long = bool(self.turns) and limit is not None and len(self.prompt_ids) > limit
+        self.dropped, self.exceeded = 0, StopReason.MAX_TOKENS if too_long else None
 
     def _prompt_context(self, chat: ChatFormat) -> TokenIds:
         """Encode the observation, a complete prompt, keeping the ids of the previous turn if it begins with them."""
@@ -151,8 +152,16 @@ class ActiveEpisode:
                 return last.context.extended(last.sampled_ids, new)
         return TokenIds(chat.raw(self.observation))
 
-    def request(self, sample_random_action: Callable[[], str], is_history: bool) -> Request:
-        """Build the request for the next action. Policies with a chat template need a prepare() call first."""
+    def request(
+        self, policy: Policy, sample_random_action: Callable[[], str], *, is_history: bool = False
+    ) -> Request:
+        """Build the request for the next action. Policies with a chat template need a prepare() call first.
+
+        At the first turn, the record takes the model and the sampling settings of the policy.
+        """
+        if not self.turns:
+            record = self.trajectory
+            record.model, record.sampling = getattr(policy, "model_name", None), getattr(policy, "settings", {})
         return Request(
             self.shown,
             self.prompt_ids,
@@ -176,39 +185,21 @@ class ActiveEpisode:
         fed = self.prompt_ids
         if reply.prompt_ids and fed != reply.prompt_ids:
             fed = (self.turns[-1].context if self.turns else NO_TOKENS).continued(reply.prompt_ids)
-        sampled = logprobs = loss_mask = _NO_ITEMS  # turns share one list, which makes garbage collection cheaper
-        if fed or reply.sampled_ids or reply.logprobs:
-            sampled, logprobs = list(reply.sampled_ids), list(reply.logprobs)
-            loss_mask, self.prompt_ids = [1] * len(sampled), NO_TOKENS
-        turn = Turn(
-            self.shown,
-            reply.text,
-            fed,
-            sampled,
-            logprobs,
-            loss_mask,
-            reply.finish,
-            reward,
-            NO_PARTS,
-            None,
-            seconds,
-            version,
-            self.role,
-            self.dropped,
-            reply.usage or NO_PARTS,
-            reply.message,
-            _NO_ITEMS,
-            None,
-            reply.model,
-        )
-        if self.info:
-            turn.state_key = self.info.get("state_key")
-        if info:
-            turn.reward = None if "failure" in info else reward
-            turn.reward_parts = dict(info["reward_parts"]) if "reward_parts" in info else NO_PARTS
-            turn.invalid = info.get("invalid")
-            if "tool_calls" in info:
-                turn.tool_calls = _recorded_calls(info["tool_calls"])
+        turn = object.__new__(Turn)  # a call with keywords takes several times as long as these assignments
+        turn.observation, turn.role, turn.dropped = self.shown, self.role, self.dropped
+        turn.state_key = self.info.get("state_key")
+        turn.action, turn.finish, turn.message, turn.model = reply.text, reply.finish, reply.message, reply.model
+        turn.usage = reply.usage or NO_PARTS
+        turn.context = fed
+        if fed is not NO_TOKENS or reply.sampled_ids or reply.logprobs:
+            turn.sampled_ids, turn.logprobs = list(reply.sampled_ids), list(reply.logprobs)
+            turn.loss_mask, self.prompt_ids = [1] * len(reply.sampled_ids), NO_TOKENS
+        else:  # turns share one list, which makes garbage collection cheaper
+            turn.sampled_ids = turn.logprobs = turn.loss_mask = _NO_ITEMS
+        turn.policy_version, turn.seconds = version, seconds
+        turn.reward, turn.invalid = None if "failure" in info else reward, info.get("invalid")
+        turn.reward_parts = dict(info["reward_parts"]) if "reward_parts" in info else NO_PARTS
+        turn.tool_calls = _recorded_calls(info["tool_calls"]) if "tool_calls" in info else _NO_ITEMS
         self.turns.append(turn)
 
     def finish(self, observation: Any, info: Info, terminated: bool, truncated: bool) -> Trajectory:

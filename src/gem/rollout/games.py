@@ -123,7 +123,7 @@ class _RunningGame:
         for seat, agent in enumerate(self.order):  # two seats of one policy sample from different streams
             number = match.number * len(self.order) + seat
             trajectory = Trajectory(env.env_id, episode=number, seed=match.seed, agent=agent)
-            self.episodes[agent] = ActiveEpisode(trajectory, "", None)
+            self.episodes[agent] = ActiveEpisode(trajectory)
 
     @property
     def over(self) -> bool:
@@ -187,10 +187,8 @@ def next_request(
     trajectory = episode.trajectory
     assert trajectory.agent is not None
     episode.observe(env.observe(trajectory.agent), env.infos[trajectory.agent])
-    if not episode.turns:
-        trajectory.model, trajectory.sampling = getattr(policy, "model_name", None), getattr(policy, "settings", {})
     episode.prepare(policy, FULL_HISTORY, is_prompt=False, is_history=False)
-    return None if episode.exceeded else episode.request(sample_random_action, False)
+    return None if episode.exceeded else episode.request(policy, sample_random_action)
 
 
 def action_of(reply: Reply) -> str:

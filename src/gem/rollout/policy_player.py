@@ -43,7 +43,7 @@ class _PlayedEpisode:
     """The player of one episode, with its conversation."""
 
     def __init__(self, policy: Policy, trajectory: Trajectory) -> None:
-        self.policy, self.episode = policy, ActiveEpisode(trajectory, "", None)
+        self.policy, self.episode = policy, ActiveEpisode(trajectory)
 
     def act(self, env: Any, agent: str, rng: random.Random) -> str:
         request = next_request(self.policy, self.episode, env, lambda: env.sample_action(rng))
@@ -59,7 +59,7 @@ class _PlayedEpisode:
 
     def set_state(self, state: dict[str, Any]) -> None:
         trajectory = Trajectory.from_json(state)
-        self.episode = ActiveEpisode(trajectory, "", None, trajectory.tools)
+        self.episode = ActiveEpisode(trajectory, tools=trajectory.tools)
 
     def _reply(self, request: Request) -> Reply:
         if not is_async(self.policy):

@@ -25,23 +25,21 @@ class PendingRequests:
 
     Attributes:
         policy: the policy that got the requests. None before the first request.
+        sent: the requests by slot.
     """
 
     def __init__(self) -> None:
         self.policy: AsyncPolicy | None = None
-        self._sent: dict[int, _Sent] = {}  # by slot
+        self.sent: dict[int, _Sent] = {}
         self._done: OutcomeQueue[tuple[int, Future[Reply]]] = OutcomeQueue()
         weakref.finalize(self, self._done.close)
-
-    def __len__(self) -> int:
-        return len(self._sent)
 
     def send(self, policy: AsyncPolicy, episode: ActiveEpisode, request: Request) -> None:
         """Send the request of an episode. Raises the exceptions of policy.submit()."""
         self.policy = policy
         slot, done = episode.slot, self._done
         future = policy.submit(request)
-        self._sent[slot] = _Sent(episode, future, policy.version, time.perf_counter())
+        self.sent[slot] = _Sent(episode, future, policy.version, time.perf_counter())
         future.add_done_callback(lambda future: done.put((slot, future)))  # from any thread
 
     def take(self) -> list[tuple[ActiveEpisode, Reply]]:
@@ -49,19 +47,19 @@ class PendingRequests:
 
         Sets the batch of each episode. Raises the exception of a request, and removes nothing in this case.
         """
-        done = {slot for slot, future in self._done.take() if slot in self._sent and self._sent[slot].future is future}
-        replies = {slot: self._sent[slot].future.result() for slot in sorted(done)}
+        done = {slot for slot, future in self._done.take() if slot in self.sent and self.sent[slot].future is future}
+        replies = {slot: self.sent[slot].future.result() for slot in sorted(done)}
         now = time.perf_counter()
         taken = []
         for slot, reply in replies.items():
-            sent = self._sent.pop(slot)
+            sent = self.sent.pop(slot)
             sent.episode.batch = Batch(sent.version, now - sent.sent_at, now)
             taken.append((sent.episode, reply))
         return taken
 
     def withdraw(self) -> Sequence[ActiveEpisode]:
         """Cancel all requests and return their episodes."""
-        withdrawn, self._sent = list(self._sent.values()), {}
+        withdrawn, self.sent = list(self.sent.values()), {}
         for sent in withdrawn:
             sent.future.cancel()
         return [sent.episode for sent in withdrawn]

@@ -19,7 +19,7 @@ from gem._internal.text import short_repr
 from gem.conversation.history import FULL_HISTORY, History
 from gem.core import Info, StopReason
 from gem.errors import BadValue, GemError
-from gem.policies import AsyncPolicy, Policy, Reply, Request, is_async
+from gem.policies import AsyncPolicy, Policy, Reply, is_async
 from gem.rollout.episode import NO_BATCH, ActiveEpisode, Batch
 from gem.rollout.requests import PendingRequests
 from gem.trajectory import Trajectory
@@ -62,13 +62,13 @@ class RolloutScheduler:
     @property
     def empty(self) -> bool:
         """Whether no episode is running."""
-        return not self.ready and not self._in_flight and not self._requests
+        return not self.ready and not self._in_flight and not self._requests.sent
 
     def begin(self, trajectories: Sequence[Trajectory]) -> None:
         """Start an episode on each trajectory's slot, from the trajectory's seed if it has one."""
         if trajectories:
             self.vec_env.send_reset([t.slot for t in trajectories], [t.seed for t in trajectories])
-            self._in_flight |= {t.slot: ActiveEpisode(t, "", None) for t in trajectories}
+            self._in_flight |= {t.slot: ActiveEpisode(t) for t in trajectories}
 
     def resume(self, episodes: Mapping[int, ActiveEpisode], states: Mapping[int, Any]) -> None:
         """Continue an episode on each of these free slots, from states of VectorEnv.get_slot_states()."""
@@ -88,7 +88,7 @@ class RolloutScheduler:
             GemError: an error of the vector environment. All running episodes are discarded.
             Exception: any exception of the policy. The episodes are unchanged, and the next call queries it again.
         """
-        if self._requests and policy is not self._requests.policy:
+        if self._requests.sent and policy is not self._requests.policy:
             self._withdraw()
         if policy.chat is not None or self.history is not FULL_HISTORY:
             self._end_overflowing(policy)
@@ -160,7 +160,9 @@ class RolloutScheduler:
     def _act(self, policy: Policy) -> None:
         """Query the policy for all ready episodes together, and use its replies."""
         started = time.perf_counter()
-        replies = policy.act([self._request(policy, episode) for episode in self.ready])
+        replies = policy.act(
+            [e.request(policy, self._samplers[e.slot], is_history=self._is_history[e.slot]) for e in self.ready]
+        )
         now = time.perf_counter()
         batch = Batch(policy.version, now - started, now)
         for episode in self.ready:
@@ -172,9 +174,11 @@ class RolloutScheduler:
         requests, vec_env = self._requests, self.vec_env
         try:
             while self.ready:
-                requests.send(policy, self.ready[0], self._request(policy, self.ready[0]))
+                e = self.ready[0]
+                sampler, is_history = self._samplers[e.slot], self._is_history[e.slot]
+                requests.send(policy, e, e.request(policy, sampler, is_history=is_history))
                 del self.ready[0]
-            if requests or self._in_flight:
+            if requests.sent or self._in_flight:
                 vec_env.wait(requests.fileno())
             taken = requests.take()
             self.ready = [episode for episode, _ in taken]  # until their actions are sent
@@ -189,16 +193,11 @@ class RolloutScheduler:
         ready = {episode.slot: episode for episode in (*self.ready, *self._requests.withdraw())}
         self.ready = [ready[slot] for slot in sorted(ready)]
 
-    def _request(self, policy: Policy, episode: ActiveEpisode) -> Request:
-        if not episode.turns:
-            trajectory = episode.trajectory
-            trajectory.model, trajectory.sampling = getattr(policy, "model_name", None), getattr(policy, "settings", {})
-        slot = episode.slot
-        return episode.request(self._samplers[slot], self._is_history[slot])
-
     def _use(self, episodes: Sequence[ActiveEpisode], replies: Sequence[Reply]) -> None:
         """Send the actions of replies, in the order of their slots. End the episodes with a failure or a refusal."""
         _check_replies(replies, len(episodes))
+        acting: list[ActiveEpisode] = []
+        texts: list[str] = []
         ended: dict[int, Trajectory] = {}
         for episode, reply in zip(episodes, replies, strict=True):
             episode.reply = reply
@@ -208,12 +207,12 @@ class RolloutScheduler:
                 seconds = {"policy": episode.batch.policy_seconds, "env": 0.0}
                 episode.record(reply, episode.batch.version, 0.0, {}, seconds)
                 ended[episode.slot] = episode.truncate(ENDINGS[reply.finish])
-        if ended:
-            replies = [reply for e, reply in zip(episodes, replies, strict=True) if e.slot not in ended]
-            episodes = [e for e in episodes if e.slot not in ended]
-            self._end(ended)
-        if episodes:
-            self._send(episodes, [reply.text for reply in replies])
+            else:
+                acting.append(episode)
+                texts.append(reply.text)
+        self._end(ended)
+        if acting:
+            self._send(acting, texts)
 
     def _send(self, episodes: Sequence[ActiveEpisode], texts: list[str]) -> None:
         """Send one action per episode. If they are all slots and run inline, step them immediately."""

@@ -91,7 +91,7 @@ class StepwiseEpisode:
         """What the engine is asked next. Raises EpisodeOver if the episode has ended."""
         if self.over:
             raise EpisodeOver("the episode is over; call reset()")
-        return self._active.request(self.env.sample_random_action, self._is_history)
+        return self._active.request(self._policy, self.env.sample_random_action, is_history=self._is_history)
 
     def step(self, reply: Reply) -> None:
         """Record a reply and send its action to the environment.
