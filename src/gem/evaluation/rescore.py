@@ -81,26 +81,27 @@ def rescore(
     if "mcp" in settings:
         raise BadValue(f"{path} used MCP servers, whose calls cannot be repeated; evaluate again")
     native = settings.get("native_tools", False)
-    plan = [_plan(path, entry, native) for entry in settings["envs"]]
+    policy = _Recorded(recorded)
+    plan = [replace(_plan(path, entry, native), policy=policy) for entry in settings["envs"]]
     before = EvalRun(plan, settings["rollouts"], settings, path)
     before.restore(recorded.values())
     now = {**settings, **describe_plan(plan), "rescored": {"from": str(path), "gem": settings.get("gem")}}
-    after = EvalRun(plan, settings["rollouts"], now, out)
-    policy, changes, failed = _Recorded(recorded), list[Change](), dict[int, str]()
+    changes, failed = list[Change](), dict[int, str]()
     with nullcontext() if out is None else EvalFolder(out, now) as folder:
+        after = EvalRun(plan, settings["rollouts"], now, out, folder)
         for i, task_set in enumerate(plan):
-            episodes = after.episodes(i, [number for number in after.numbers(i) if number in recorded])
-            for played in play_tasks(task_set, policy, episodes, concurrency, timeout):
+            episodes = [episode for episode in after.waiting(i) if episode.episode in recorded]
+            for played in play_tasks(task_set, episodes, concurrency, timeout):
                 old = recorded[played.episode]
                 if played.failure is not None:
                     failed[old.episode] = played.failure
                 new = old if played.failure is not None else _graded(old, played)
-                after.take(new, folder)
+                after.take(new)
                 if _outcome(new) != _outcome(old):
                     changes.append(
                         Change(task_set.env.label, old.episode, _outcome(old), _outcome(new), new.turns[-1].action)
                     )
-        report = after.write_report(folder)
+        report = after.write_report()
     changes.sort(key=lambda change: change.sample)
     return Rescored(before=before.report(), after=report, changes=changes, failed=failed)
 
@@ -131,10 +132,10 @@ def _plan(path: str, entry: Mapping[str, Any], native_tools: bool) -> TaskSet:
     env = EvalEnv(**{field.name: entry[field.name] for field in fields(EvalEnv)})
     plan = plan_tasks(replace(env, limit=entry["tasks"]), entry["tasks"], native_tools=native_tools)
     plan = replace(plan, env=env)
-    if (found := describe_plan([plan])["envs"][0])["hash"] != entry["hash"]:
+    if plan.hash != entry["hash"]:
         raise BadValue(
             f"{path}: the tasks of {env.label} cannot be asked again: their hash was {entry['hash']}, now "
-            f"{found['hash']}; the data has changed, or they are those of a training run"
+            f"{plan.hash}; the data has changed, or they are those of a training run"
         )
     return plan
 

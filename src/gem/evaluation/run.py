@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, replace
+from itertools import count
 from typing import Any
 
 from gem._internal.text import short_repr
@@ -105,28 +106,30 @@ def evaluate(
     below, above = options.wraps(player)
     listed = _eval_envs(envs, wrappers)
     options.check_used((env.env if isinstance(env, TaskSet) else env).wrappers for env in listed)
-    how: dict[str, Any] = {
-        "innermost": [*innermost, *below],
-        "tokenizer": getattr(player, "tokenizer", None),
-        "native_tools": native_tools,
-    }
-    plan = [env if isinstance(env, TaskSet) else plan_tasks(env, limit, **how) for env in listed]
-    plan = [replace(task_set, wraps=[*task_set.wraps, *above], has_tools=bool(below)) for task_set in plan]
-    plan = [replace(task_set, policy=options.limited(task_set.policy or player)) for task_set in plan]
+    inner, tokenizer = [*innermost, *below], getattr(player, "tokenizer", None)
+    plan: list[TaskSet] = []
+    for env in listed:
+        if isinstance(env, EvalEnv):
+            env = plan_tasks(env, limit, innermost=inner, tokenizer=tokenizer, native_tools=native_tools)
+        limited = options.limited(env.policy or player)
+        plan.append(replace(env, wraps=[*env.wraps, *above], has_tools=bool(below), policy=limited))
     settings = _settings(player, policy, plan, rollouts) | options.settings()
-    run = EvalRun(plan, rollouts, settings, out, progress)
-    settings_and_notes = settings | {"notes": _json("notes", dict(notes or {}))}
-    folder = None if out is None else EvalFolder(out, settings_and_notes, resume=resume)
-    if folder is None:
-        return run.finish(player, None, concurrency, timeout, retries, backoff)
-    with folder:
-        if resume:
+    recorded = settings | {"notes": _json("notes", dict(notes or {}))}
+    with nullcontext() if out is None else EvalFolder(out, recorded, resume=resume) as folder:
+        run = EvalRun(plan, rollouts, settings, out, folder, progress)
+        if folder is not None and resume:
             run.restore(folder.finished())
-        return run.finish(player, folder, concurrency, timeout, retries, backoff)
+        return run.finish(concurrency, timeout, retries, backoff)
 
 
 class EvalRun:
-    """The samples of an evaluation, numbered by environment, then task, then rollout."""
+    """The samples of an evaluation, numbered by environment, then task, then rollout.
+
+    Args:
+        plan: the tasks of each environment, and the policy that plays them.
+        out: name of the folder, in messages and in the report.
+        folder: gets the records and the report; None keeps nothing.
+    """
 
     def __init__(
         self,
@@ -134,27 +137,25 @@ class EvalRun:
         rollouts: int,
         settings: Mapping[str, Any],
         out: str | None,
+        folder: EvalFolder | None = None,
         progress: Callable[[EvalReport], None] | None = None,
     ) -> None:
-        self.plan, self.rollouts = plan, rollouts
-        self.settings, self.out, self.progress = settings, out, progress
+        self.plan, self.settings, self.out, self.folder, self.progress = plan, settings, out, folder, progress
+        number = count()
+        # by environment, the task of each sample
+        self.tasks = [{next(number): t for t in task_set.tasks for _ in range(rollouts)} for task_set in plan]
         self.samples: dict[int, Sample] = {}
         self.unwritten: list[Trajectory] | None = []  # failures before the first outcome; None after it
         self.outages = 0  # since the last sample that did not fail so; samples that are played again do not count
         self.started = time.monotonic()
         self.next_progress = self.started + PROGRESS_S
-        self.first: list[int] = []  # the number of the first sample of each environment
-        count = 0
-        for task_set in plan:
-            self.first.append(count)
-            count += len(task_set.tasks) * rollouts
 
     def restore(self, finished: Iterable[Trajectory]) -> None:
         """Take the samples that the folder of the run holds."""
-        tasks = [task.id for task_set in self.plan for task in task_set.tasks]
+        ids = {number: task.id for tasks in self.tasks for number, task in tasks.items()}
         for trajectory in finished:
             number = trajectory.episode
-            if not 0 <= number < len(tasks) * self.rollouts or tasks[number // self.rollouts] != trajectory.group_id:
+            if number not in ids or ids[number] != trajectory.group_id:
                 raise BadValue(f"{self.out}: the record of sample {number} is of another task")
             if number in self.samples:
                 raise BadValue(f"{self.out}: sample {number} is recorded twice")
@@ -162,73 +163,49 @@ class EvalRun:
         if self.samples:
             self.unwritten = None
 
-    def finish(
-        self,
-        policy: Policy,
-        folder: EvalFolder | None,
-        concurrency: int,
-        timeout: float | None,
-        retries: int,
-        backoff: float,
-    ) -> EvalReport:
+    def finish(self, concurrency: int, timeout: float | None, retries: int, backoff: float) -> EvalReport:
         """Play the missing samples, and the failed ones again, and return the report."""
         if self.progress is not None:
             self.progress(self.report())
         try:
             for attempt in range(retries + 1):
-                missing = [self.missing(i) for i in range(len(self.plan))]
-                if attempt and any(missing):
+                waiting = [self.waiting(i) for i in range(len(self.plan))]
+                if not any(waiting):
+                    break
+                if attempt:
                     time.sleep(backoff * 2 ** (attempt - 1))
-                for i, numbers in enumerate(missing):
-                    self.play(i, numbers, policy, folder, concurrency, timeout)
+                for task_set, episodes in zip(self.plan, waiting, strict=True):
+                    self.play(task_set, episodes, concurrency, timeout)
             if self.unwritten:
                 raise self.all_failed(self.unwritten)
         finally:
-            report = self.write_report(folder)
+            report = self.write_report()
         if self.progress is not None:
             self.progress(report)
         return report
 
-    def write_report(self, folder: EvalFolder | None) -> EvalReport:
+    def write_report(self) -> EvalReport:
         """Return the report, after writing it to the folder."""
         report = self.report()
-        if folder is not None:
-            folder.write(REPORT, json.dumps(report.to_json(), indent=1) + "\n")
-            folder.write(MARKDOWN, report.to_markdown())
-            folder.write(LATEX, report.to_latex())
+        if self.folder is not None:
+            self.folder.write(REPORT, json.dumps(report.to_json(), indent=1) + "\n")
+            self.folder.write(MARKDOWN, report.to_markdown())
+            self.folder.write(LATEX, report.to_latex())
         return report
 
-    def numbers(self, i: int) -> range:
-        """Return the numbers of an environment's samples."""
-        return range(self.first[i], self.first[i] + len(self.plan[i].tasks) * self.rollouts)
-
-    def missing(self, i: int) -> list[int]:
-        """Return the numbers of an environment's samples without an outcome."""
-        return [n for n in self.numbers(i) if n not in self.samples or self.samples[n].failure is not None]
-
-    def episodes(self, i: int, numbers: Sequence[int]) -> list[Trajectory]:
-        """Return an empty trajectory for each of these samples of an environment."""
-        task_set = self.plan[i]
-        tasks = [task_set.tasks[(number - self.first[i]) // self.rollouts] for number in numbers]
+    def waiting(self, i: int) -> list[Trajectory]:
+        """Return an empty trajectory for each of an environment's samples without an outcome."""
+        env_id, samples = self.plan[i].env.id, self.samples
         return [
-            Trajectory(task_set.env.id, episode=number, seed=task.seed, group_id=task.id)
-            for number, task in zip(numbers, tasks, strict=True)
+            Trajectory(env_id, episode=number, seed=task.seed, group_id=task.id)
+            for number, task in self.tasks[i].items()
+            if number not in samples or samples[number].failure is not None
         ]
 
-    def play(
-        self,
-        i: int,
-        numbers: Sequence[int],
-        policy: Policy,
-        folder: EvalFolder | None,
-        concurrency: int,
-        timeout: float | None,
-    ) -> None:
-        for trajectory in play_tasks(
-            self.plan[i], self.plan[i].policy or policy, self.episodes(i, numbers), concurrency, timeout
-        ):
+    def play(self, task_set: TaskSet, episodes: Sequence[Trajectory], concurrency: int, timeout: float | None) -> None:
+        for trajectory in play_tasks(task_set, episodes, concurrency, timeout):
             is_first = trajectory.episode not in self.samples
-            self.take(trajectory, folder)
+            self.take(trajectory)
             if is_first or trajectory.failure is None:
                 self.check_outage(trajectory, max(OUTAGE_FAILURES, 2 * concurrency))
 
@@ -240,7 +217,7 @@ class EvalRun:
             how = "" if self.out is None else f"; continue with: gem eval --resume {shlex.quote(self.out)}"
             raise EndpointError(f"stopped, because the last {most} samples failed: {trajectory.failure}{how}")
 
-    def take(self, trajectory: Trajectory, folder: EvalFolder | None) -> None:
+    def take(self, trajectory: Trajectory) -> None:
         """Record an ended episode."""
         self.samples[trajectory.episode] = Sample.of(trajectory)
         records = [trajectory]
@@ -252,9 +229,9 @@ class EvalRun:
                 self.unwritten, records = records, []
                 if len(self.unwritten) >= FIRST_FAILURES:
                     raise self.all_failed(self.unwritten)
-        if folder is not None:
+        if self.folder is not None:
             for record in records:
-                folder.append(record)
+                self.folder.append(record)
         now = time.monotonic()
         if self.progress is not None and now >= self.next_progress:
             self.progress(self.report())
@@ -279,29 +256,28 @@ class EvalRun:
         )
 
     def _env_score(self, i: int) -> EnvScore:
-        task_set, first, rollouts = self.plan[i], self.first[i], self.rollouts
-        env = task_set.env
-        has_tools = bool(env.wrappers) or task_set.has_tools  # a tool may add rewards
+        env = self.plan[i].env
+        has_tools = bool(env.wrappers) or self.plan[i].has_tools  # a tool may add rewards
         samples: dict[str, list[Sample | None]] = {}
-        for k, task in enumerate(task_set.tasks):  # equal episodes share an id
-            numbers = range(first + k * rollouts, first + (k + 1) * rollouts)
-            samples.setdefault(task.id, []).extend(map(self.samples.get, numbers))
+        for number, task in self.tasks[i].items():  # equal episodes share an id
+            samples.setdefault(task.id, []).append(self.samples.get(number))
         return env_score(
             samples,
             name=env.label,
             id=env.id,
             wrappers=env.wrappers,
-            description=task_set.description,
+            description=self.plan[i].description,
             bounds=None if has_tools else ENV_REGISTRY[env.id].reward_range,
         )
 
 
 def play_tasks(
-    task_set: TaskSet, policy: Policy, episodes: Sequence[Trajectory], concurrency: int, timeout: float | None
+    task_set: TaskSet, episodes: Sequence[Trajectory], concurrency: int, timeout: float | None
 ) -> Iterator[Trajectory]:
-    """Play episodes of the tasks of an environment, and yield each when it ends."""
+    """Play episodes of the tasks of an environment with their policy, and yield each when it ends."""
     if not episodes:
         return
+    assert task_set.policy is not None
     # A wrapper may wait, as a tool does, whatever the environment does.
     may_wait = task_set.env.wrappers or task_set.has_tools or timeout is not None
     backend = "thread" if may_wait else "async"
@@ -315,7 +291,7 @@ def play_tasks(
         timeout=timeout,
         **task_set.kwargs,
     ) as vec_env:
-        yield from play_each(vec_env, policy, episodes)
+        yield from play_each(vec_env, task_set.policy, episodes)
 
 
 def _player(policy: Policy | str) -> tuple[Policy, list[Callable[[Any], Any]]]:
@@ -376,11 +352,7 @@ def describe_plan(plan: Sequence[TaskSet]) -> dict[str, Any]:
         "gem": sys.modules["gem"].__version__,
         "envs": [
             asdict(task_set.env)
-            | {"tasks": len(task_set.tasks), "hash": _hash(task_set), "versions": versions_of(task_set.env.id)}
+            | {"tasks": len(task_set.tasks), "hash": task_set.hash, "versions": versions_of(task_set.env.id)}
             for task_set in plan
         ],
     }
-
-
-def _hash(task_set: TaskSet) -> str:
-    return hashlib.blake2b("".join(task.id for task in task_set.tasks).encode(), digest_size=8).hexdigest()

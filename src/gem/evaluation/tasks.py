@@ -20,7 +20,7 @@ from gem.core import EnvWrapper, Info
 from gem.datasets import HasBaseline, HasRows, MissingData, Rows, Stream
 from gem.errors import BadValue
 from gem.policies import Policy, oracle
-from gem.registry import ENV_REGISTRY, make
+from gem.registry import ENV_REGISTRY, EnvSpec, make
 from gem.seeding import derive, permuted
 from gem.tools.search.tool import URL_VARIABLE
 from gem.wrappers import get_wrapper_fns
@@ -92,6 +92,11 @@ class TaskSet:
     has_tools: bool = False
     policy: Policy | None = None
 
+    @property
+    def hash(self) -> str:
+        """A hash of the tasks."""
+        return hashlib.blake2b("".join(task.id for task in self.tasks).encode(), digest_size=8).hexdigest()
+
 
 def plan_tasks(
     env: EvalEnv,
@@ -123,20 +128,20 @@ def plan_tasks(
     searches = {"search_tool", "search_tool_no_int_reward"} & {name.strip() for name in env.wrappers.split(",")}
     if searches and not os.environ.get(URL_VARIABLE):  # else the first call would stop the run
         raise BadValue(f"{env.label} needs a search server: set {URL_VARIABLE}, such as http://localhost:8000/retrieve")
-    kwargs = {**env.kwargs, **_held_out_split(env)}
-    with make(env.id, **kwargs) as made:
-        rows, caution = rows_of(made), repetition(made)
+    spec = ENV_REGISTRY[env.id]
+    kwargs = {**env.kwargs, **_held_out_split(spec, env.kwargs)}
+    with make(spec, **kwargs) as made:
+        rows = rows_of(made)
         if rows is None or rows.generated:
-            is_stream = reads_stream(made)
-            seeds = list(range(limit)) if is_stream else held_out_seeds(limit)
-            tasks = generated_tasks(env, made, seeds)
-            return TaskSet(env, tasks, kwargs, wraps, f"{limit:,} fresh seeds{caution}")
+            seeds = list(range(limit)) if reads_stream(made) else held_out_seeds(limit)
+            description = f"{limit:,} fresh seeds{repetition(made)}"
+            return TaskSet(env, generated_tasks(env, made, seeds), kwargs, wraps, description)
         numbers = [permuted(i, len(rows), "evaluation") for i in range(min(limit, len(rows)))]
         baseline = baseline_of(made, numbers)
     tasks = identified(env, [(i, _content(rows[number], number)) for i, number in enumerate(numbers)])
     split = f" of the split {kwargs['split']!r}" if "split" in kwargs else ""
     asked = partial(ask_only, numbers=numbers, shuffle=False)
-    if ENV_REGISTRY[env.id].runs != "process":  # the slots share the loaded rows
+    if spec.runs != "process":  # the slots share the loaded rows
         kwargs = {**kwargs, "dataset": rows}
     return TaskSet(env, tasks, kwargs, [asked, *wraps], f"{len(tasks):,} of {len(rows):,} rows{split}{baseline}")
 
@@ -198,13 +203,13 @@ class OracleActions(EnvWrapper):
         return self._oracle.act(self._observation)
 
 
-def _held_out_split(env: EvalEnv) -> dict[str, str]:
+def _held_out_split(spec: EnvSpec, kwargs: Mapping[str, Any]) -> dict[str, str]:
     """Return the split to ask instead of "train", or nothing."""
-    if "split" in env.kwargs or ENV_REGISTRY[env.id].kwargs.get("split") != "train":
+    if "split" in kwargs or spec.kwargs.get("split") != "train":
         return {}
     for split in HELD_OUT_SPLITS:
         try:
-            with make(env.id, **{**env.kwargs, "split": split}):
+            with make(spec, **{**kwargs, "split": split}):
                 return {"split": split}
         except MissingData:
             return {}  # the whole data set is missing; make() without a split says so

@@ -152,9 +152,7 @@ class ActiveEpisode:
                 return last.context.extended(last.sampled_ids, new)
         return TokenIds(chat.raw(self.observation))
 
-    def request(
-        self, policy: Policy, sample_random_action: Callable[[], str], *, is_history: bool = False
-    ) -> Request:
+    def request(self, policy: Policy, sample_random_action: Callable[[], str], *, is_history: bool = False) -> Request:
         """Build the request for the next action. Policies with a chat template need a prepare() call first.
 
         At the first turn, the record takes the model and the sampling settings of the policy.

@@ -220,9 +220,7 @@ class CausalLMPolicy:
         cache, logits_BV = self._feed(ids_BT, attend_BT, position_BT, None, **more)
         return cache, attend_BT, logits_BV, position_BT[..., -1:] + 1
 
-    def _prefill_part(
-        self, ids_BT: Tensor, attend_BT: Tensor, contexts: Sequence[KeptContext]
-    ) -> tuple[Any, Tensor]:
+    def _prefill_part(self, ids_BT: Tensor, attend_BT: Tensor, contexts: Sequence[KeptContext]) -> tuple[Any, Tensor]:
         """Feed prompts that continue a context each, or all of them if there are no contexts.
 
         Each row feeds as many of its last tokens as the row with the most new ones. This takes no more time than
