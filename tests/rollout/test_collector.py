@@ -120,6 +120,12 @@ def without_clocks(trajectory: Trajectory) -> Trajectory:
     return replace(trajectory, turns=[replace(turn, seconds={}) for turn in trajectory.turns])
 
 
+@pytest.mark.parametrize("policy", [RandomPolicy(), SpellingPolicy()], ids=["text", "tokens"])
+def test_a_recorded_turn_has_every_field(policy):
+    (episode,) = collect(make_vec("game:GuessTheNumber-v0"), policy, episodes=1)
+    assert all(replace(turn) == turn for turn in episode.turns)  # reads every field
+
+
 # In-flight episodes
 
 

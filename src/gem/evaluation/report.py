@@ -10,7 +10,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -241,11 +241,8 @@ class EvalReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data. Undefined numbers are None."""
-        return dict(
-            _plain(
-                {**asdict(self), "served": self.served, "failed_share": self.failed_share, "complete": self.complete}
-            )
-        )
+        more = {"served": self.served, "failed_share": self.failed_share, "complete": self.complete}
+        return dict(_plain(vars(self) | more))
 
     def to_markdown(self) -> str:
         """Return a table, and what a reader must know about its numbers."""
@@ -333,8 +330,10 @@ def _with_failures(samples: Mapping[str, Sequence[Sample | None]], score: float)
 
 
 def _plain(data: Any) -> Any:
+    if isinstance(data, EnvScore):
+        data = vars(data)
     if isinstance(data, Estimate):
-        return {name: _plain(value) for name, value in data._asdict().items()}
+        data = data._asdict()
     if isinstance(data, Mapping):
         return {str(key): _plain(value) for key, value in data.items()}
     if isinstance(data, (list, tuple)):

@@ -16,11 +16,11 @@ from functools import partial
 from typing import Any
 
 from gem._internal.json_codec import encode
-from gem.core import EnvWrapper, Info
+from gem.core import Env, EnvWrapper, Info
 from gem.datasets import HasBaseline, HasRows, MissingData, Rows, Stream
 from gem.errors import BadValue
 from gem.policies import Policy, oracle
-from gem.registry import ENV_REGISTRY, EnvSpec, make
+from gem.registry import ENV_REGISTRY, make
 from gem.seeding import derive, permuted
 from gem.tools.search.tool import URL_VARIABLE
 from gem.wrappers import get_wrapper_fns
@@ -128,9 +128,8 @@ def plan_tasks(
     searches = {"search_tool", "search_tool_no_int_reward"} & {name.strip() for name in env.wrappers.split(",")}
     if searches and not os.environ.get(URL_VARIABLE):  # else the first call would stop the run
         raise BadValue(f"{env.label} needs a search server: set {URL_VARIABLE}, such as http://localhost:8000/retrieve")
-    spec = ENV_REGISTRY[env.id]
-    kwargs = {**env.kwargs, **_held_out_split(spec, env.kwargs)}
-    with make(spec, **kwargs) as made:
+    made, kwargs = _make_held_out(env)
+    with made:
         rows = rows_of(made)
         if rows is None or rows.generated:
             seeds = list(range(limit)) if reads_stream(made) else held_out_seeds(limit)
@@ -141,7 +140,7 @@ def plan_tasks(
     tasks = identified(env, [(i, _content(rows[number], number)) for i, number in enumerate(numbers)])
     split = f" of the split {kwargs['split']!r}" if "split" in kwargs else ""
     asked = partial(ask_only, numbers=numbers, shuffle=False)
-    if spec.runs != "process":  # the slots share the loaded rows
+    if ENV_REGISTRY[env.id].runs != "process":  # the slots share the loaded rows
         kwargs = {**kwargs, "dataset": rows}
     return TaskSet(env, tasks, kwargs, [asked, *wraps], f"{len(tasks):,} of {len(rows):,} rows{split}{baseline}")
 
@@ -203,19 +202,18 @@ class OracleActions(EnvWrapper):
         return self._oracle.act(self._observation)
 
 
-def _held_out_split(spec: EnvSpec, kwargs: Mapping[str, Any]) -> dict[str, str]:
-    """Return the split to ask instead of "train", or nothing."""
-    if "split" in kwargs or spec.kwargs.get("split") != "train":
-        return {}
-    for split in HELD_OUT_SPLITS:
-        try:
-            with make(spec, **{**kwargs, "split": split}):
-                return {"split": split}
-        except MissingData:
-            return {}  # the whole data set is missing; make() without a split says so
-        except BadValue:
-            continue
-    return {}
+def _make_held_out(env: EvalEnv) -> tuple[Env, dict[str, Any]]:
+    """Make an environment, with a held-out split instead of "train" if there is one; return it and its arguments."""
+    kwargs = dict(env.kwargs)
+    if "split" not in kwargs and ENV_REGISTRY[env.id].kwargs.get("split") == "train":
+        for split in HELD_OUT_SPLITS:
+            try:
+                return make(env.id, **kwargs, split=split), {**kwargs, "split": split}
+            except MissingData:
+                break  # the whole data set is missing; make() without a split says so
+            except BadValue:
+                continue
+    return make(env.id, **kwargs), kwargs
 
 
 def identified(env: EvalEnv, contents: Sequence[tuple[int, Any]]) -> list[Task]:

@@ -287,7 +287,7 @@ class CausalLMPolicy:
         for tokens, logps in zip(tokens_BT, logps_BT, strict=True):
             end = next((t for t, token in enumerate(tokens) if token in self.stop_ids), None)
             ids = tokens if end is None else tokens[: end + 1]
-            text = self.chat.decode(tokens[:end])  # without the end token
+            text = self.chat.template.decode(tokens[:end])  # without the end token
             replies.append(Reply(text, ids, logps[: len(ids)], "length" if end is None else "stop"))
         return replies
 
