@@ -130,8 +130,11 @@ class _RunningGame:
         return self.failure is not None or not self.env.agents
 
     def request(self, policy: Policy, agent: str) -> Request | None:
-        """Return the next request of an agent; None if its context is over the limit of the policy."""
-        return next_request(policy, self.episodes[agent], self.env, self.env.sample_random_action)
+        """Return an agent's next request; None if its context is over the policy's limit, which is its reply then."""
+        request = next_request(policy, self.episodes[agent], self.env, self.env.sample_random_action)
+        if request is None:
+            self.replies[agent] = Reply("", finish="context_overflow")
+        return request
 
     def ask_player(self, player: Player | EpisodicPlayer, agent: str) -> None:
         episode = self.episodes[agent]
@@ -253,9 +256,7 @@ def _ask(games: Sequence[_RunningGame], arrivals: _Arrivals) -> bool:
             if not hasattr(player, "max_prompt_tokens"):  # of policies only
                 game.ask_player(player, agent)
             elif is_async(policy := cast(Policy, player)):
-                if (request := game.request(policy, agent)) is None:
-                    game.replies[agent] = Reply("", finish="context_overflow")
-                else:
+                if (request := game.request(policy, agent)) is not None:
                     arrivals.expect(game, agent, policy.submit(request))
             else:
                 batches.setdefault(id(player), (policy, []))[1].append((game, agent))
@@ -268,10 +269,7 @@ def _act(policy: Policy, seats: Sequence[tuple[_RunningGame, str]]) -> None:
     """Get the replies of a local policy for these seats, in one batch."""
     asked, requests = [], []
     for game, agent in seats:
-        request = game.request(policy, agent)
-        if request is None:
-            game.replies[agent] = Reply("", finish="context_overflow")
-        else:
+        if (request := game.request(policy, agent)) is not None:
             asked.append((game, agent))
             requests.append(request)
     started = time.perf_counter()
