@@ -41,6 +41,20 @@ class Batch(NamedTuple):
 NO_BATCH = Batch(0, 0.0, 0.0)
 
 
+class EnvView(NamedTuple):
+    """What requests to a policy need to know of the environment.
+
+    Args:
+        sample_random_action: returns a random legal action.
+        shows_prompt: whether its observations are complete prompts, written with a chat template.
+        shows_history: whether its observations contain the whole history.
+    """
+
+    sample_random_action: Callable[[], str]
+    shows_prompt: bool = False
+    shows_history: bool = False
+
+
 class ActiveEpisode:
     """A running episode: its latest observation, the context to feed next, and its record so far.
 
@@ -117,25 +131,20 @@ class ActiveEpisode:
                 self.role = role_of(self.info)
                 self.shown = with_prefix_and_suffix(observation, self.info)
 
-    def prepare(self, policy: Policy, history: History, *, is_prompt: bool, is_history: bool) -> None:
-        """Compute the next context and check it against the limits.
-
-        Args:
-            is_prompt: the observation is a complete prompt, written with a chat template.
-            is_history: the observation contains the whole history.
-        """
+    def prepare(self, policy: Policy, history: History, env: EnvView) -> None:
+        """Compute the next context and check it against the limits."""
         if self.prompt_ids is not NO_TOKENS:
             return
         chat, limit = policy.chat, policy.max_prompt_tokens
         if chat is None:
-            if not (is_prompt or is_history):
+            if not (env.shows_prompt or env.shows_history):
                 self.dropped, self.exceeded = history.dropped(self.turns), history.exceeded(self.turns)
             return
-        if is_prompt:
+        if env.shows_prompt:
             self.prompt_ids = self._prompt_context(chat)
         else:
             new = text_messages(self.shown, self.role, images=chat.reads_images)
-            if not is_history:
+            if not env.shows_history:
                 context = history.context(chat, self.turns, new, limit, self.at_risk)
                 self.prompt_ids, self.dropped, self.exceeded = context
                 return
@@ -152,7 +161,7 @@ class ActiveEpisode:
                 return last.context.extended(last.sampled_ids, new)
         return TokenIds(chat.raw(self.observation))
 
-    def request(self, policy: Policy, sample_random_action: Callable[[], str], *, is_history: bool = False) -> Request:
+    def request(self, policy: Policy, env: EnvView) -> Request:
         """Build the request for the next action. Policies with a chat template need a prepare() call first.
 
         At the first turn, the record takes the model and the sampling settings of the policy.
@@ -164,8 +173,8 @@ class ActiveEpisode:
             self.shown,
             self.prompt_ids,
             (self.key_slot, self.trajectory.episode, len(self.turns)),
-            sample_random_action,
-            () if is_history else self.turns,
+            env.sample_random_action,
+            () if env.shows_history else self.turns,
             self.role,
             self.dropped,
             self.tools,

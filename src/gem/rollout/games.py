@@ -19,7 +19,7 @@ from gem.core import StopReason
 from gem.errors import InfraError
 from gem.multiagent import EpisodicPlayer, MultiAgentEnv, Player, failures_of, start_episode
 from gem.policies import Policy, Reply, Request, is_async
-from gem.rollout.episode import ActiveEpisode
+from gem.rollout.episode import ActiveEpisode, EnvView
 from gem.rollout.scheduler import BATCH_WAIT, ENDINGS
 from gem.trajectory import Trajectory
 
@@ -131,7 +131,7 @@ class _RunningGame:
 
     def request(self, policy: Policy, agent: str) -> Request | None:
         """Return an agent's next request; None if its context is over the policy's limit, which is its reply then."""
-        request = next_request(policy, self.episodes[agent], self.env, self.env.sample_random_action)
+        request = next_request(policy, self.episodes[agent], self.env, EnvView(self.env.sample_random_action))
         if request is None:
             self.replies[agent] = Reply("", finish="context_overflow")
         return request
@@ -180,9 +180,7 @@ class _RunningGame:
         return PlayedGame(self.match, self.order, self.scores, trajectories, self.failure)
 
 
-def next_request(
-    policy: Policy, episode: ActiveEpisode, env: MultiAgentEnv, sample_random_action: Callable[[], str]
-) -> Request | None:
+def next_request(policy: Policy, episode: ActiveEpisode, env: MultiAgentEnv, view: EnvView) -> Request | None:
     """Return the request for the next action of the agent of an episode, with all that it has seen.
 
     Returns None if the context is over the limit of the policy.
@@ -190,8 +188,8 @@ def next_request(
     trajectory = episode.trajectory
     assert trajectory.agent is not None
     episode.observe(env.observe(trajectory.agent), env.infos[trajectory.agent])
-    episode.prepare(policy, FULL_HISTORY, is_prompt=False, is_history=False)
-    return None if episode.exceeded else episode.request(policy, sample_random_action)
+    episode.prepare(policy, FULL_HISTORY, view)
+    return None if episode.exceeded else episode.request(policy, view)
 
 
 def action_of(reply: Reply) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from gem._internal.text import short_repr
 from gem.errors import BadValue, InfraError
 from gem.policies import Policy, Reply, Request, is_async
-from gem.rollout.episode import NO_PARTS, ActiveEpisode
+from gem.rollout.episode import NO_PARTS, ActiveEpisode, EnvView
 from gem.rollout.games import action_of, next_request
 from gem.trajectory import Trajectory
 
@@ -46,7 +46,7 @@ class _PlayedEpisode:
         self.policy, self.episode = policy, ActiveEpisode(trajectory)
 
     def act(self, env: Any, agent: str, rng: random.Random) -> str:
-        request = next_request(self.policy, self.episode, env, lambda: env.sample_action(rng))
+        request = next_request(self.policy, self.episode, env, EnvView(lambda: env.sample_action(rng)))
         reply = Reply("", finish="context_overflow") if request is None else self._reply(request)
         if reply.failure is not None:
             raise InfraError(reply.failure)

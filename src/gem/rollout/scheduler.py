@@ -20,7 +20,7 @@ from gem.conversation.history import FULL_HISTORY, History
 from gem.core import Info, StopReason
 from gem.errors import BadValue, GemError
 from gem.policies import AsyncPolicy, Policy, Reply, is_async
-from gem.rollout.episode import NO_BATCH, ActiveEpisode, Batch
+from gem.rollout.episode import NO_BATCH, ActiveEpisode, Batch, EnvView
 from gem.rollout.requests import PendingRequests
 from gem.trajectory import Trajectory
 from gem.vector import Autoreset, VecStep, VectorEnv
@@ -53,10 +53,10 @@ class RolloutScheduler:
         self._in_flight: dict[int, ActiveEpisode] = {}  # by slot
         self._requests = PendingRequests()
         self._ended: list[Trajectory] = []  # not returned by step() or drain() yet
-        slots = range(vec_env.num_envs)
-        self._samplers = [partial(vec_env.sample_random_action, slot) for slot in slots]
-        self._is_history = [vec_env.shows_history(slot) for slot in slots]
-        self._is_prompt = [vec_env.shows_prompt(slot) for slot in slots]
+        self._envs = [
+            EnvView(partial(vec_env.sample_random_action, i), vec_env.shows_prompt(i), vec_env.shows_history(i))
+            for i in range(vec_env.num_envs)
+        ]
         self._same_step = vec_env.autoreset is Autoreset.SAME_STEP
 
     @property
@@ -144,7 +144,7 @@ class RolloutScheduler:
     def _end_overflowing(self, policy: Policy) -> None:
         """Prepare the contexts of all ready episodes and end the episodes that exceed a limit."""
         for e in self.ready:
-            e.prepare(policy, self.history, is_prompt=self._is_prompt[e.slot], is_history=self._is_history[e.slot])
+            e.prepare(policy, self.history, self._envs[e.slot])
         self._end({e.slot: e.truncate(e.exceeded) for e in self.ready if e.exceeded is not None})
 
     def _end(self, ended: Mapping[int, Trajectory]) -> None:
@@ -160,9 +160,7 @@ class RolloutScheduler:
     def _act(self, policy: Policy) -> None:
         """Query the policy for all ready episodes together, and use its replies."""
         started = time.perf_counter()
-        replies = policy.act(
-            [e.request(policy, self._samplers[e.slot], is_history=self._is_history[e.slot]) for e in self.ready]
-        )
+        replies = policy.act([e.request(policy, self._envs[e.slot]) for e in self.ready])
         now = time.perf_counter()
         batch = Batch(policy.version, now - started, now)
         for episode in self.ready:
@@ -174,9 +172,8 @@ class RolloutScheduler:
         requests, vec_env = self._requests, self.vec_env
         try:
             while self.ready:
-                e = self.ready[0]
-                sampler, is_history = self._samplers[e.slot], self._is_history[e.slot]
-                requests.send(policy, e, e.request(policy, sampler, is_history=is_history))
+                episode = self.ready[0]
+                requests.send(policy, episode, episode.request(policy, self._envs[episode.slot]))
                 del self.ready[0]
             if requests.sent or self._in_flight:
                 vec_env.wait(requests.fileno())

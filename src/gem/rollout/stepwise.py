@@ -18,7 +18,7 @@ from gem.conversation.history import FULL_HISTORY, History
 from gem.core import Step, StopReason
 from gem.errors import EpisodeOver
 from gem.policies import Reply, Request
-from gem.rollout.episode import ActiveEpisode, Batch
+from gem.rollout.episode import ActiveEpisode, Batch, EnvView
 from gem.rollout.scheduler import ENDINGS
 from gem.trajectory import Trajectory
 from gem.vector.slots import Slot
@@ -76,14 +76,14 @@ class StepwiseEpisode:
         Raises:
             CallerError: the environment refused the seed or the arguments.
         """
-        env = self._slot.metadata
-        self._is_history, self._is_prompt = env.shows_history, env.shows_prompt
-        self.trajectory = Trajectory(env.env_id, seed=seed, group_id=group_id, episode=episode)
+        metadata = self._slot.metadata
+        self.trajectory = Trajectory(metadata.env_id, seed=seed, group_id=group_id, episode=episode)
         observation, info = self._slot.reset(seed, kwargs)
         self.over, self._active = False, ActiveEpisode(self.trajectory, observation, info)
         if "failure" in info:
             self._end(StopReason.FAILED, info["failure"])
         else:
+            self._view = EnvView(self.env.sample_random_action, metadata.shows_prompt, metadata.shows_history)
             self._prepare()
 
     @property
@@ -91,7 +91,7 @@ class StepwiseEpisode:
         """What the engine is asked next. Raises EpisodeOver if the episode has ended."""
         if self.over:
             raise EpisodeOver("the episode is over; call reset()")
-        return self._active.request(self._policy, self.env.sample_random_action, is_history=self._is_history)
+        return self._active.request(self._policy, self._view)
 
     def step(self, reply: Reply) -> None:
         """Record a reply and send its action to the environment.
@@ -134,7 +134,7 @@ class StepwiseEpisode:
 
     def _prepare(self) -> None:
         active = self._active
-        active.prepare(self._policy, self.history, is_prompt=self._is_prompt, is_history=self._is_history)
+        active.prepare(self._policy, self.history, self._view)
         self._asked = time.perf_counter()
         limit = self._policy.max_prompt_tokens
         if active.exceeded is None and limit is not None and len(active.prompt_ids) > limit:  # the first prompt
