@@ -97,7 +97,7 @@ def test_exhausted_memory_is_one_line_with_the_flag_to_lower(error):
         (learning_advice(config), r"lower --micro-batch \(now 64"),
         (learning_advice(TrainConfig(micro_batch=1)), "max-new-tokens"),
         (sampling_advice(256), r"lower --slots \(now 256\)"),
-        (building_advice(TrainConfig(advantage="gae")), "or --critic shared or --kl 0, "),
+        (building_advice(TrainConfig(advantage="gae")), "or --critic-options shared=true or --kl 0, "),
         (building_advice(TrainConfig(kl=0.0)), "smaller model, or --lora-rank .*--dtype bf16$"),
     ):
         with pytest.raises(InfraError, match=says) as found, explained_memory_errors(advice):
