@@ -67,7 +67,7 @@ PUBLISHED = {"gem.wrappers.wrapper_factory.WRAPPER_FACTORY"}
 # Modules that the documents use for special purposes, and that may change without notice.
 UNSTABLE = {
     *("gem.conversation", "gem.envs.questions.facts", "gem.envs.web.wiki.articles", "gem.rl.model.tiny"),
-    "gem.tools.search.dense",
+    *("gem.tools.search.dense", "gem.rl.minimal"),
 }
 
 

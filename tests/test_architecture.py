@@ -198,7 +198,7 @@ SUB_ROWS = {
         ("config",),
         ("checks", "config_file"),
         ("model",),
-        ("data",),
+        ("data", "minimal"),
         ("run",),
         ("__init__",),
     ],
