@@ -125,6 +125,7 @@ def test_the_advantages_are_those_of_rebn():
 
 def test_equal_rewards_have_no_advantages():
     assert advantages([Transcript(rewards_K=[0.0, 0.0]), Transcript(rewards_K=[0.0])]) == [[0.0, 0.0], [0.0]]
+    assert advantages([Transcript(rewards_K=[-0.1]) for _ in range(3)]) == [[0.0]] * 3  # their mean is rounded
 
 
 @pytest.mark.parametrize(
