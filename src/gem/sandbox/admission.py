@@ -10,7 +10,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 PER_CORE = 4  # programs that may run at the same time per core; more than one, because programs also wait and sleep
 
@@ -33,14 +33,22 @@ class Admission:
         self._waiting: deque[object] = deque()  # in order, or threads that run one program after another starve others
 
     @contextmanager
-    def slot(self) -> Iterator[None]:
-        """Hold one slot. Waits until one is free."""
-        if self._holds():
+    def slot(self, count: int = 1) -> Iterator[None]:
+        """Hold ``count`` slots. Waits until they are free."""
+        if getattr(self._thread, "holds", False):
             yield
             return
-        self._take(1)
-        with self._held(1):
+        self._take(count)
+        self._thread.holds = True
+        try:
             yield
+        finally:
+            self._thread.holds = False
+            self.release(count)
+
+    def reserved(self) -> AbstractContextManager[None]:
+        """Hold all slots of one core, so that the others share the remaining cores. Waits until they are free."""
+        return self.slot(self.per_core)
 
     def extra(self, count: int) -> int:
         """Take up to ``count`` free slots without waiting. Returns how many were taken; release() returns them."""
@@ -54,16 +62,6 @@ class Admission:
             self.free += count
             self._changed.notify_all()
 
-    @contextmanager
-    def reserved(self) -> Iterator[None]:
-        """Hold all slots of one core, so that the others share the remaining cores. Waits until they are free."""
-        if self._holds():
-            yield
-            return
-        self._take(self.per_core)
-        with self._held(self.per_core):
-            yield
-
     def _take(self, count: int) -> None:
         ticket = object()
         with self._changed:
@@ -75,18 +73,6 @@ class Admission:
                 self._waiting.remove(ticket)
                 if self.free:  # the next may go as well
                     self._changed.notify_all()
-
-    def _holds(self) -> bool:
-        return getattr(self._thread, "holds", False)
-
-    @contextmanager
-    def _held(self, count: int) -> Iterator[None]:
-        self._thread.holds = True
-        try:
-            yield
-        finally:
-            self._thread.holds = False
-            self.release(count)
 
 
 def _cores() -> int:

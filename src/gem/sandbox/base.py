@@ -1,4 +1,4 @@
-"""The sandbox contract: the methods that every backend implements.
+"""The sandbox contract: the methods that every backend has.
 
 A *program* is Python source written by an agent. Crashes and exceeded limits of the program are reported in a Result.
 Only a failure of the sandbox itself raises SandboxError, so an outage cannot be mistaken for a wrong answer.
@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from gem.errors import BadValue, SandboxError
+from gem.sandbox.inputs import Job, checked_files, command_arguments
 from gem.sandbox.machine import Machine, MachineFiles
 from gem.sandbox.results import Case, Files, Limits, Report, Result
 
@@ -65,6 +66,9 @@ class Sandbox(ABC):
     except the interpreter and the libraries. They inherit no environment variables from the host and start in an empty
     private directory. Backends with weaker isolation say so in report().
 
+    A backend defines ``_run(job)``, session(), report() and close(), and ``_run_case(job, case)`` or
+    ``_run_tests(job, cases, stop)`` if it can call functions.
+
     Attributes:
         limits: default limits of every call.
         closed: whether close() was called.
@@ -73,7 +77,6 @@ class Sandbox(ABC):
     limits: Limits
     closed: bool = False
 
-    @abstractmethod
     def run(
         self,
         program: str | bytes,
@@ -94,8 +97,8 @@ class Sandbox(ABC):
             SandboxError: if the sandbox fails.
             BadValue: if a path in ``files`` is not a relative path inside the working directory.
         """
+        return self._run(Job(program=program, stdin=stdin, limits=limits or self.limits, files=checked_files(files)))
 
-    @abstractmethod
     def exec(
         self,
         command: str | Sequence[str],
@@ -105,6 +108,12 @@ class Sandbox(ABC):
         files: Files | None = None,
     ) -> Result:
         """Run a command: a list of arguments, or a string that is passed to /bin/sh. See run() for the arguments."""
+        arguments, limits = command_arguments(command), limits or self.limits
+        return self._run(Job(command=arguments, stdin=stdin, limits=limits, files=checked_files(files)))
+
+    def _run(self, job: Job) -> Result:
+        """Run a program or a command. Raises SandboxError if the sandbox fails."""
+        raise NotImplementedError(f"{type(self).__name__} must define _run(job)")
 
     @abstractmethod
     def session(self, *, limits: Limits | None = None) -> Session:
@@ -183,17 +192,23 @@ class Sandbox(ABC):
         Raises:
             SandboxError: if the sandbox fails.
         """
+        return self._run_tests(Job(program=program, function=function, limits=limits or self.limits), cases, stop)
+
+    def _run_tests(
+        self, job: Job, cases: Sequence[Case], stop: Callable[[int, Result], bool] | None
+    ) -> list[Result | None]:
+        """Run the program of a job once per case; see run_tests()."""
         results: list[Result | None] = [None] * len(cases)
         for index, case in enumerate(cases):
-            results[index] = result = self._run_case(program, case, function, limits)
+            results[index] = result = self._run_case(job, case)
             if stop is not None and stop(index, result):
                 break
         return results
 
-    def _run_case(self, program: str | bytes, case: Case, function: str | None, limits: Limits | None) -> Result:
-        if function is not None:
+    def _run_case(self, job: Job, case: Case) -> Result:
+        if job.function is not None:
             raise BadValue(f"{type(self).__name__} does not support function calls; run the program as a script")
-        return self.run(program, stdin=case.stdin, limits=limits)
+        return self.run(job.program, stdin=case.stdin, limits=job.limits)
 
     async def arun(self, program: str | bytes, **options: Any) -> Result:
         """Asynchronous run()."""

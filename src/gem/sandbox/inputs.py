@@ -1,13 +1,35 @@
-"""What a run is given: checks of its files and its command, as bytes and as base64."""
+"""What a run is given: the job, with checks of its files and its command."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from gem.errors import BadValue
-from gem.sandbox.results import Files
+from gem.sandbox.results import Files, Limits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A program or a command to run. Sandbox.run(), exec() and run_tests() build it, and backends execute it.
+
+    Args:
+        limits: limits of the run, or of each test.
+        program: Python source; not used if there is a command.
+        command: arguments of a command; empty to run the program.
+        function: name of the function that each test calls; None runs the program as a script.
+        stdin: the complete standard input of a run.
+        files: files to create in the working directory: relative path → content.
+    """
+
+    limits: Limits
+    program: str | bytes = ""
+    command: Sequence[str] = ()
+    function: str | None = None
+    stdin: str | bytes = ""
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def as_bytes(text: str | bytes) -> bytes:

@@ -12,13 +12,15 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from gem.errors import SandboxError
 from gem.sandbox.output import CHUNK, FLOOD_FACTOR, Capture, Sink
-from gem.sandbox.results import Limits, Status
+from gem.sandbox.results import Limits, Result, Status
 
 SHELL_SIGNAL_BASE = 128  # a shell reports signal N as exit code 128 + N
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes per unit of ru_maxrss
+ExitT = TypeVar("ExitT", bound="ProcessExit")
 POLL_INTERVAL_S = 0.01  # used on systems without pidfd_open
 START_S = 60.0  # seconds for inside.py to start; after that SandboxError is raised
 
@@ -40,6 +42,26 @@ class ProcessExit:
     cpu_s: float = 0.0
     max_rss_bytes: int = 0
     out_of_memory: bool = False
+
+    @classmethod
+    def of(cls: type[ExitT], code: int, **measured: Any) -> ExitT:
+        """Convert a return code of subprocess, in which signal numbers are negative."""
+        return cls(code if code >= 0 else None, -code if code < 0 else None, **measured)
+
+    def result(self, status: Status, out: Capture, err: Capture, wall_s: float, **more: Any) -> Result:
+        """Return the result of a run that took ``wall_s`` seconds and wrote ``out`` and ``err``."""
+        return Result(
+            status=status,
+            exit_code=self.exit_code,
+            signal=self.signal,
+            stdout=out.text(),
+            stderr=err.text(),
+            truncated=out.truncated or err.truncated,
+            wall_s=wall_s,
+            cpu_s=self.cpu_s,
+            max_rss_bytes=self.max_rss_bytes,
+            **more,
+        )
 
 
 class CommandProcess:
@@ -108,7 +130,8 @@ class CommandProcess:
                 self.process.returncode = code = os.waitstatus_to_exitcode(status)
                 # A child's peak includes the memory of this process before exec, so a lower peak is unknown.
                 peak = usage.ru_maxrss if usage.ru_maxrss > self._peak_of_host else 0
-                self._exit = exit_from_code(code, usage.ru_utime + usage.ru_stime, peak * MAXRSS_UNIT)
+                cpu_s = usage.ru_utime + usage.ru_stime
+                self._exit = ProcessExit.of(code, cpu_s=cpu_s, max_rss_bytes=peak * MAXRSS_UNIT)
         return self._exit
 
     def close(self) -> None:
@@ -130,11 +153,6 @@ def process_groups(session: int) -> set[int]:
             if os.getsid(int(name)) == session:
                 groups.add(os.getpgid(int(name)))
     return groups
-
-
-def exit_from_code(code: int, cpu_s: float = 0.0, max_rss_bytes: int = 0) -> ProcessExit:
-    """Convert a return code of subprocess, in which signal numbers are negative."""
-    return ProcessExit(code if code >= 0 else None, -code if code < 0 else None, cpu_s, max_rss_bytes)
 
 
 def exit_from_client(client: ProcessExit) -> ProcessExit:

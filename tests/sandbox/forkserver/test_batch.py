@@ -12,6 +12,7 @@ from gem.sandbox import Case, Limits, Result, Status
 from gem.sandbox.admission import Admission
 from gem.sandbox.forkserver.host import batch
 from gem.sandbox.forkserver.host.batch import CompileFailed, run_tests
+from gem.sandbox.inputs import Job
 
 LIMITS = Limits(wall_s=10, cpu_s=2)
 SLOW = Result(status=Status.TIMEOUT, wall_s=10, cpu_s=0.5)
@@ -26,7 +27,7 @@ class FakeRunners:
         self.script, self.made, self.attempts, self.reserved = script, 0, [], False
         self.admission = Admission(2)
 
-    def __call__(self, launch, job, reader):
+    def __call__(self, launch, job, level, reader):
         self.made += 1
         return FakeRunner(self, self.made)
 
@@ -83,7 +84,7 @@ def runners(monkeypatch):
 
 
 def run(count, stop=None, limits=LIMITS):
-    return run_tests(None, b"", [Case()] * count, level="ns", limits=limits, stop=stop, parallel=2)
+    return run_tests(None, Job(limits=limits), [Case()] * count, stop, level="ns", parallel=2)
 
 
 def test_a_test_that_was_slow_because_of_other_programs_runs_again_and_passes(runners):

@@ -14,18 +14,18 @@ import json
 import time
 import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gem.errors import SandboxError
 from gem.sandbox.base import Sandbox, Session
-from gem.sandbox.inputs import as_base64, as_bytes, checked_files, command_arguments
+from gem.sandbox.inputs import Job, as_base64, as_bytes
 from gem.sandbox.interpreter_session import LENGTH, InterpreterSession
 from gem.sandbox.output import FLOOD_FACTOR, Capture, Sink
-from gem.sandbox.process import START_S, CommandProcess, ProcessExit, ProcessStreams, exit_from_code, status_of
-from gem.sandbox.results import Case, Files, Limits, Result, Status
+from gem.sandbox.process import START_S, CommandProcess, ProcessExit, ProcessStreams, status_of
+from gem.sandbox.results import Case, Limits, Result, Status
 
 # -u: output printed before a timeout is not lost in a buffer.
 INTERPRETER_FLAGS = ("-I", "-u", "-X", "utf8", "-c", Path(__file__).with_name("inside.py").read_text("utf-8"))
@@ -66,30 +66,9 @@ class CommandSandbox(Sandbox):
         """Return the resource limits to set before the program starts: name in module resource → (soft, hard)."""
         return {}
 
-    def run(
-        self,
-        program: str | bytes,
-        *,
-        stdin: str | bytes = "",
-        limits: Limits | None = None,
-        files: Files | None = None,
-    ) -> Result:
-        job = {"source": as_base64(program), "modules": _sources("program")}
-        return self._run(job, stdin, limits, files)
-
-    def exec(
-        self,
-        command: str | Sequence[str],
-        *,
-        stdin: str | bytes = "",
-        limits: Limits | None = None,
-        files: Files | None = None,
-    ) -> Result:
-        return self._run({"command": command_arguments(command)}, stdin, limits, files)
-
     def session(self, *, limits: Limits | None = None) -> Session:
         limits = limits or self.limits
-        job = self._job(_relay_job("cells", {}), replace(limits, cpu_s=limits.cpu_s or SESSION_CPU_S))
+        job = self._encoded(_relay_job("cells", {}), replace(limits, cpu_s=limits.cpu_s or SESSION_CPU_S))
         session = CommandSession(lambda: self._started(limits, for_session=True), job, limits)
         self._sessions.add(session)
         return session
@@ -101,29 +80,30 @@ class CommandSandbox(Sandbox):
         for process in list(self._processes):  # each process is closed by the thread that started it
             process.kill()
 
-    def _run(self, job: Mapping[str, Any], stdin: str | bytes, limits: Limits | None, files: Files | None) -> Result:
-        limits = limits or self.limits
-        data = self._job(job, limits, files) + as_bytes(stdin)
+    def _run(self, job: Job) -> Result:
+        limits, program = job.limits, {"source": as_base64(job.program), "modules": _sources("program")}
+        data = self._encoded({"command": job.command} if job.command else program, limits, job.files)
         out, err = Capture(limits.output_bytes), Capture(limits.output_bytes)
         with contextlib.closing(self._started(limits)) as process:
-            return _supervise(process, data, out, err, limits, last=True).result(out, err, limits)
+            ended, killed_for, wall_s = _supervise(process, data + as_bytes(job.stdin), out, err, limits, last=True)
+        return ended.result(killed_for or status_of(ended, limits, wall_s), out, err, wall_s)
 
-    def _run_case(self, program: str | bytes, case: Case, function: str | None, limits: Limits | None) -> Result:
-        if function is None:
-            return self.run(program, stdin=case.stdin, limits=limits)
-        limits = limits or self.limits
-        value_bytes = VALUE_BYTES if case.value_bytes is None else case.value_bytes
-        call = {"source": as_base64(program), "function": function, "arguments": case.arguments or "[]"}
-        job = _relay_job("inside_relay", call | {"value_bytes": value_bytes}, case.stdin)
+    def _run_case(self, job: Job, case: Case) -> Result:
+        if job.function is None:
+            return super()._run_case(job, case)
+        limits, value_bytes = job.limits, VALUE_BYTES if case.value_bytes is None else case.value_bytes
+        call = {"source": as_base64(job.program), "function": job.function, "arguments": case.arguments or "[]"}
+        data = self._encoded(_relay_job("inside_relay", call | {"value_bytes": value_bytes}, case.stdin), limits)
         relay = RelayOutput(limits.output_bytes, value_bytes)
         with contextlib.closing(self._started(limits)) as process:
-            run = _supervise(process, self._job(job, limits), relay, relay.relay_errors, limits, last=False)
-        run = replace(run, ended=relay.program_exit(run.ended))
-        return replace(run.result(relay.out, relay.err, limits), value=relay.value)
+            ended, killed_for, wall_s = _supervise(process, data, relay, relay.relay_errors, limits, last=False)
+        ended = relay.program_exit(ended)
+        status = killed_for or status_of(ended, limits, wall_s)
+        return ended.result(status, relay.out, relay.err, wall_s, value=relay.value)
 
-    def _job(self, job: Mapping[str, Any], limits: Limits, files: Files | None = None) -> bytes:
+    def _encoded(self, job: Mapping[str, Any], limits: Limits, files: Mapping[str, bytes] | None = None) -> bytes:
         """Encode a job for inside.py."""
-        contents = {path: as_base64(content) for path, content in checked_files(files).items()}
+        contents = {path: as_base64(content) for path, content in (files or {}).items()}
         data = json.dumps({**job, "files": contents, "rlimits": self._rlimits(limits)}).encode()
         return b"%08x" % len(data) + data
 
@@ -136,37 +116,18 @@ class CommandSandbox(Sandbox):
         return process
 
 
-@dataclass(frozen=True)
-class _FinishedRun:
-    """A finished command. ``killed_for``: the limit for which the host killed the command, or None."""
-
-    ended: ProcessExit
-    killed_for: Status | None
-    wall_s: float
-
-    def result(self, out: Capture, err: Capture, limits: Limits) -> Result:
-        return Result(
-            status=self.killed_for or status_of(self.ended, limits, self.wall_s),
-            exit_code=self.ended.exit_code,
-            signal=self.ended.signal,
-            stdout=out.text(),
-            stderr=err.text(),
-            truncated=out.truncated or err.truncated,
-            wall_s=self.wall_s,
-            cpu_s=self.ended.cpu_s,
-            max_rss_bytes=self.ended.max_rss_bytes,
-        )
-
-
 def _supervise(
     process: CommandProcess, data: bytes, out: Sink, err: Capture, limits: Limits, *, last: bool
-) -> _FinishedRun:
+) -> tuple[ProcessExit, Status | None, float]:
     """Send data to a command, read its output, and kill the command if it exceeds a limit.
 
     When this function returns, all remaining processes of the command have been killed.
 
     Args:
         last: whether to close stdin after the data.
+
+    Returns:
+        How the command ended, the limit for which the host killed it or None, and the seconds that it took.
 
     Raises:
         SandboxError: if inside.py did not start.
@@ -178,7 +139,7 @@ def _supervise(
         killed_for = streams.serve(deadline=start + limits.wall_s, max_bytes=FLOOD_FACTOR * limits.output_bytes)
         ended = process.finish()
         streams.drain()
-        return _FinishedRun(ended, killed_for, time.monotonic() - start)
+        return ended, killed_for, time.monotonic() - start
 
 
 class RelayOutput:
@@ -241,9 +202,8 @@ class RelayOutput:
         """Return how the program or its last cell ended. If the relay reported neither, return how the relay ended."""
         if self.exit_code is None and not self.answers:
             return relay
-        ended = exit_from_code(self.exit_code or self._answered("exit_code", int) or 0)
-        return replace(
-            ended,
+        return ProcessExit.of(
+            self.exit_code or self._answered("exit_code", int) or 0,
             cpu_s=self._answered("cpu_s", float) or relay.cpu_s,
             max_rss_bytes=relay.max_rss_bytes,
             out_of_memory=bool(self._answered("out_of_memory", bool)),
@@ -295,21 +255,11 @@ class _CommandInterpreter:
             self._serve(INTERRUPT_S, floods=2)
         answered = bool(self.relay.answers)
         ended = self.relay.program_exit(ProcessExit(0, None) if answered else self.process.finish())
-        wall_s, out, err = time.monotonic() - start, self.relay.out, self.relay.err
+        wall_s = time.monotonic() - start
         status = limit_reached or status_of(ended, self.limits, wall_s)
         if status is Status.OK and not answered:
             status = Status.ERROR  # the interpreter exited in the middle of a cell
-        return Result(
-            status=status,
-            exit_code=ended.exit_code,
-            signal=ended.signal,
-            stdout=out.text(),
-            stderr=err.text(),
-            truncated=out.truncated or err.truncated,
-            wall_s=wall_s,
-            cpu_s=ended.cpu_s,
-            state_lost=not answered,
-        )
+        return ended.result(status, self.relay.out, self.relay.err, wall_s, state_lost=not answered)
 
     def kill(self) -> None:
         self.process.kill()

@@ -10,10 +10,11 @@ from typing import Any
 from gem._internal.http_client import HttpClient, HttpRequest, RequestError, bearer, check_url, wait_for
 from gem.errors import BadValue, SandboxError, require
 from gem.sandbox.base import Sandbox, Session
+from gem.sandbox.inputs import Job, as_base64
 from gem.sandbox.machine import HOME, Machine, MachineFiles, entries_of
 from gem.sandbox.remote import protocol
 from gem.sandbox.remote.machine import RemoteMachine
-from gem.sandbox.results import Case, Files, Limits, Report, Result
+from gem.sandbox.results import Case, Limits, Report, Result
 
 GRACE_S = 60.0  # seconds added to the time limit of a run, for starting the run and transferring the result
 CONNECT_S = 10.0  # seconds to open a connection
@@ -45,41 +46,21 @@ class RemoteSandbox(Sandbox):
         self._headers = {**bearer(token), "Content-Type": "application/json"}
         self._client = _Client(self.url)
 
-    def run(
-        self,
-        program: str | bytes,
-        *,
-        stdin: str | bytes = "",
-        limits: Limits | None = None,
-        files: Files | None = None,
-    ) -> Result:
-        return self._run("/run", {"program": protocol.packed(program)}, stdin, limits, files)
+    def _run(self, job: Job) -> Result:
+        files = {path: as_base64(content) for path, content in job.files.items()}
+        body: dict[str, Any] = {"command": job.command} if job.command else {"program": as_base64(job.program)}
+        body |= {"stdin": as_base64(job.stdin), "files": files}
+        answer = self._send("POST", "/exec" if job.command else "/run", body, job.limits, job.limits.wall_s)
+        return protocol.decoded(protocol.unpacked_result, answer)
 
-    def exec(
-        self,
-        command: str | Sequence[str],
-        *,
-        stdin: str | bytes = "",
-        limits: Limits | None = None,
-        files: Files | None = None,
-    ) -> Result:
-        command = command if isinstance(command, str) else list(command)
-        return self._run("/exec", {"command": command}, stdin, limits, files)
-
-    def run_tests(
-        self,
-        program: str | bytes,
-        cases: Sequence[Case],
-        *,
-        function: str | None = None,
-        limits: Limits | None = None,
-        stop: Callable[[int, Result], bool] | None = None,
+    def _run_tests(
+        self, job: Job, cases: Sequence[Case], stop: Callable[[int, Result], bool] | None
     ) -> list[Result | None]:
         """See Sandbox.run_tests. With ``stop``, the cases are sent one at a time; otherwise in a single request."""
-        limits, results = limits or self.limits, list[Result | None](())
+        program, results = as_base64(job.program), list[Result | None](())
         for batch in ([case] for case in cases) if stop is not None else [list(cases)]:
-            body = {"program": protocol.packed(program), "cases": protocol.packed_cases(batch), "function": function}
-            answer = self._send("POST", "/tests", body, limits, limits.wall_s * len(batch))
+            body = {"program": program, "cases": protocol.packed_cases(batch), "function": job.function}
+            answer = self._send("POST", "/tests", body, job.limits, job.limits.wall_s * len(batch))
             results += [protocol.decoded(protocol.unpacked_result, result) for result in answer.get("results", ())]
             if stop is not None and results[-1] is not None and stop(len(results) - 1, results[-1]):
                 break
@@ -111,13 +92,6 @@ class RemoteSandbox(Sandbox):
     def close(self) -> None:
         self.closed = True
         self._client.close()
-
-    def _run(
-        self, path: str, body: dict[str, Any], stdin: str | bytes, limits: Limits | None, files: Files | None
-    ) -> Result:
-        limits = limits or self.limits
-        body |= {"stdin": protocol.packed(stdin), "files": protocol.packed_files(files)}
-        return protocol.decoded(protocol.unpacked_result, self._send("POST", path, body, limits, limits.wall_s))
 
     def _send(
         self, method: str, path: str, body: Mapping[str, Any] | None, limits: Limits | None, wall_s: float

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gem.errors import SandboxError
+from gem.sandbox.inputs import as_base64
 from gem.sandbox.machine import FileEntry, Machine, MachineFiles, Typed, entries_of
 from gem.sandbox.remote import protocol
 from gem.sandbox.results import Limits, Result
@@ -43,13 +44,13 @@ class RemoteMachine(Machine):
         return self._call("entries", {"folder": folder}, protocol.unpacked_entries)
 
     def run(self, arguments: Sequence[str], *, stdin: bytes = b"", wall_s: float | None = None) -> Result:
-        options = {"arguments": list(arguments), "stdin": protocol.packed(stdin), "wall_s": wall_s}
+        options = {"arguments": list(arguments), "stdin": as_base64(stdin), "wall_s": wall_s}
         return self._call("run", options, protocol.unpacked_result, self._seconds(wall_s))
 
     def type_keys(
         self, keys: bytes, *, rows: int = 24, columns: int = 80, wait_s: float = 0.0, wall_s: float | None = None
     ) -> Typed:
-        options = {"keys": protocol.packed(keys), "rows": rows, "columns": columns, "wait_s": wait_s, "wall_s": wall_s}
+        options = {"keys": as_base64(keys), "rows": rows, "columns": columns, "wait_s": wait_s, "wall_s": wall_s}
         return self._call("type_keys", options, protocol.unpacked_typed, wait_s + self._seconds(wall_s))
 
     def stop(self, *, keep: Iterable[int] = ()) -> None:

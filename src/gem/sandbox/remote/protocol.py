@@ -29,17 +29,13 @@ from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
 from gem.errors import BadValue, SandboxError
+from gem.sandbox.inputs import as_base64
 from gem.sandbox.machine import Typed
 from gem.sandbox.machine_protocol import FileEntry, pack, unpack
-from gem.sandbox.results import Case, Files, Limits, Report, Result, Status
+from gem.sandbox.results import Case, Limits, Report, Result, Status
 
 Decoded = TypeVar("Decoded")
 OK, BAD_VALUE, UNAUTHORIZED, NOT_FOUND, FAILED = 200, 400, 401, 404, 503
-
-
-def packed(data: str | bytes) -> str:
-    """Encode text (as UTF-8) or bytes as base64."""
-    return base64.b64encode(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data).decode()
 
 
 def unpacked(text: str) -> bytes:
@@ -54,16 +50,12 @@ def unpacked(text: str) -> bytes:
         raise BadValue(f"expected base64, got {text!r:.80}: {e}") from e
 
 
-def packed_files(files: Files | None) -> dict[str, str]:
-    return {path: packed(content) for path, content in (files or {}).items()}
-
-
 def unpacked_files(files: Mapping[str, str]) -> dict[str, str | bytes]:
     return {path: unpacked(content) for path, content in files.items()}
 
 
 def packed_cases(cases: Sequence[Case]) -> list[dict[str, Any]]:
-    return [{**asdict(case), "stdin": packed(case.stdin)} for case in cases]
+    return [{**asdict(case), "stdin": as_base64(case.stdin)} for case in cases]
 
 
 def unpacked_cases(cases: Sequence[Mapping[str, Any]]) -> list[Case]:
@@ -106,7 +98,7 @@ def unpacked_report(data: Mapping[str, Any]) -> Report:
 
 
 def packed_entries(entries: Iterable[FileEntry]) -> str:
-    return packed(pack(entries))
+    return as_base64(pack(entries))
 
 
 def unpacked_entries(text: str) -> list[FileEntry]:
@@ -115,7 +107,7 @@ def unpacked_entries(text: str) -> list[FileEntry]:
 
 
 def packed_typed(typed: Typed) -> dict[str, Any]:
-    return {**typed._asdict(), "output": packed(typed.output)}
+    return {**typed._asdict(), "output": as_base64(typed.output)}
 
 
 def unpacked_typed(data: Mapping[str, Any]) -> Typed:

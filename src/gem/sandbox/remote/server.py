@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from gem._internal.http_server import bind_socket
 from gem.errors import BadValue, CallerError, InfraError, SandboxError, require
 from gem.sandbox.base import Sandbox, Session
+from gem.sandbox.inputs import as_base64
 from gem.sandbox.machine import Machine
 from gem.sandbox.remote import protocol
 
@@ -178,7 +179,7 @@ class _Api:
         if operation == "type_keys":
             return protocol.packed_typed(machine.type_keys(**{**body, "keys": protocol.unpacked(body["keys"])}))
         if operation == "read":
-            return protocol.packed(machine.read(body["path"]))
+            return as_base64(machine.read(body["path"]))
         if operation == "entries":
             return protocol.packed_entries(machine.entries(body["folder"]))
         if operation == "write":

@@ -23,11 +23,11 @@ from gem.errors import BadValue, SandboxError
 from gem.sandbox.admission import admission
 from gem.sandbox.forkserver.entry import case_runner, values
 from gem.sandbox.forkserver.entry.case_runner import CaseReport
-from gem.sandbox.forkserver.host.execution import Launcher, RunExit, run_status
+from gem.sandbox.forkserver.host.execution import Launcher, NewRun, RunExit, run_status
 from gem.sandbox.forkserver.protocol import in_memory
-from gem.sandbox.inputs import as_bytes
+from gem.sandbox.inputs import Job, as_bytes
 from gem.sandbox.output import OutputReader
-from gem.sandbox.results import Case, Limits, Result, Status
+from gem.sandbox.results import Case, Result, Status
 
 MAX_PARALLEL = 4  # runners of a program
 AHEAD = 2  # tests sent to a runner, including the running one, so that it does not wait for the host
@@ -48,23 +48,6 @@ EXCEEDED = {
 }
 MAX_STALLS = 3
 NO_VALUE = b"\n[the program ended without returning a value]\n"
-
-
-@dataclass(frozen=True)
-class Job:
-    """The program, function and limits that all tests of a batch share.
-
-    Args:
-        program: Python source.
-        function: function to call; None runs the program as a script.
-        limits: limits of each test.
-        level: isolation level.
-    """
-
-    program: bytes
-    function: str | None
-    limits: Limits
-    level: str
 
 
 @dataclass
@@ -93,19 +76,18 @@ class CompileFailed(Exception):
 
 def run_tests(
     launch: Launcher,
-    program: bytes,
+    job: Job,
     cases: Sequence[Case],
+    stop: Callable[[int, Result], bool] | None = None,
     *,
     level: str,
-    function: str | None = None,
-    limits: Limits,
-    stop: Callable[[int, Result], bool] | None = None,
     parallel: int | None = None,
 ) -> list[Result | None]:
     """Implement Sandbox.run_tests.
 
     Args:
         launch: starts runners.
+        job: the program, the function and the limits of each test.
         level: isolation level of the runners.
         parallel: maximum number of tests that run at the same time. None means one per CPU, at most four.
 
@@ -113,11 +95,11 @@ def run_tests(
         SandboxError: if the sandbox fails.
         BadValue: if a function is to be called and a case has no arguments.
     """
-    if function is not None and (bare := [i for i, case in enumerate(cases) if case.arguments is None]):
-        raise BadValue(f"cases {bare} have no arguments for {function}")
+    if job.function is not None and (bare := [i for i, case in enumerate(cases) if case.arguments is None]):
+        raise BadValue(f"cases {bare} have no arguments for {job.function}")
     if parallel is None:
         parallel = min(MAX_PARALLEL, len(os.sched_getaffinity(0)))
-    return _Batch(launch, Job(program, function, limits, level), cases, stop).run(parallel)
+    return _Batch(launch, job, level, cases, stop).run(parallel)
 
 
 class _Batch:
@@ -128,9 +110,14 @@ class _Batch:
     """
 
     def __init__(
-        self, launch: Launcher, job: Job, cases: Sequence[Case], stop: Callable[[int, Result], bool] | None
+        self,
+        launch: Launcher,
+        job: Job,
+        level: str,
+        cases: Sequence[Case],
+        stop: Callable[[int, Result], bool] | None,
     ) -> None:
-        self.launch, self.job, self.cases, self.stop = launch, job, cases, stop
+        self.launch, self.job, self.level, self.cases, self.stop = launch, job, level, cases, stop
         self.waiting, self.slow = deque(range(len(cases))), deque[int]()
         self.results: list[Result | None] = [None] * len(cases)
         self.ran_again: set[int] = set()
@@ -164,10 +151,10 @@ class _Batch:
             while not self.stopped:
                 if queue is self.slow or not self.slow:
                     if not runners:
-                        runners.append(Runner(self.launch, self.job, reader))
+                        runners.append(Runner(self.launch, self.job, self.level, reader))
                     elif len(runners) < min(parallel, len(queue)) and runners[0].compiled and admission().extra(1):
                         extra += 1
-                        runners.append(Runner(self.launch, self.job, reader))
+                        runners.append(Runner(self.launch, self.job, self.level, reader))
                     self._send(queue, runners, parallel)
                 if not any(runner.sent for runner in runners):
                     return
@@ -212,18 +199,19 @@ class Runner:
     """A test runner, seen from the host.
 
     Args:
+        level: isolation level.
         reader: reads the output of the tests of all runners.
 
     ``sent`` are the tests that it has not reported, the running one first. ``ended`` is set when it has ended.
     """
 
-    def __init__(self, launch: Launcher, job: Job, reader: OutputReader) -> None:
+    def __init__(self, launch: Launcher, job: Job, level: str, reader: OutputReader) -> None:
         self.job, self.reader = job, reader
         self.sent: deque[SentTest] = deque()
         self.started = self.compiled = self.killed = False
         self.ended: RunExit | None = None
         self.reports, self.reported_cpu_s = 0, 0.0
-        options: dict[str, Any] = {"function": job.function, "level": job.level}
+        options: dict[str, Any] = {"function": job.function, "level": level}
         options |= {"wall_s": job.limits.wall_s, "cpu_s": job.limits.cpu_seconds}
         limits = replace(job.limits, processes=job.limits.processes + 1)  # one for the runner itself
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
@@ -233,10 +221,11 @@ class Runner:
             self.errors, errors = reader.pipe(RUNNER_ERRORS_BYTES)
             ours.callback(reader.close, self.errors)
             theirs.callback(os.close, errors)
-            null, source = in_memory(b""), in_memory(job.program)
+            null, source = in_memory(b""), in_memory(as_bytes(job.program))
             theirs.callback(os.close, null)
             theirs.callback(os.close, source)
-            self.launch = launch("tests", options, [null, errors, errors, channel.fileno(), source], limits, None)
+            fds = [null, errors, errors, channel.fileno(), source]
+            self.launch = launch(NewRun("tests", options, fds, limits))
             ours.callback(self.launch.close)
             for fd in (self.channel.fileno(), self.launch.fileno()):
                 reader.watch(fd)
@@ -351,20 +340,14 @@ class Runner:
         return found
 
     def _reported(self, report: CaseReport) -> tuple[int, Result, bool]:
-        limits, code = self.job.limits, report.code
-        ended = RunExit(
-            exit_code=code if code >= 0 else None,
-            signal=-code if code < 0 else None,
-            cpu_s=report.cpu_s,
-            max_rss_bytes=report.max_rss_bytes,
-            why=EXCEEDED[report.limit],
-        )
+        usage = {"cpu_s": report.cpu_s, "max_rss_bytes": report.max_rss_bytes}
+        ended = RunExit.of(report.code, why=EXCEEDED[report.limit], **usage)
         self.reports += 1
         self.reported_cpu_s += report.cpu_s
         slow = report.limit == case_runner.WALL and report.cpu_s < self._undisturbed_cpu_s()
         finished = self._finished(ended, report.wall_s, slow=slow)
         if not self.killed:
-            self._begin(limits.wall_s + GRACE_S if self.sent else math.inf)
+            self._begin(self.job.limits.wall_s + GRACE_S if self.sent else math.inf)
         return finished
 
     def _finished(self, ended: RunExit, wall_s: float, *, slow: bool) -> tuple[int, Result, bool]:
@@ -380,19 +363,7 @@ class Runner:
                 status = Status.ERROR
                 err.add(NO_VALUE)
         self.reader.close(*test.pipes)
-        result = Result(
-            status=status,
-            exit_code=ended.exit_code,
-            signal=ended.signal,
-            stdout=out.text(),
-            stderr=err.text(),
-            truncated=out.truncated or err.truncated,
-            wall_s=wall_s,
-            cpu_s=ended.cpu_s,
-            max_rss_bytes=ended.max_rss_bytes,
-            value=value,
-        )
-        return test.index, result, slow
+        return test.index, ended.result(status, out, err, wall_s, value=value), slow
 
     def _enforce_limits(self) -> None:
         """Kill the runner if it is late or if its test writes too much."""

@@ -14,14 +14,15 @@ import select
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from gem.errors import SandboxError
 from gem.sandbox.forkserver.protocol import in_memory
-from gem.sandbox.output import Capture, OutputReader
+from gem.sandbox.inputs import Job, as_bytes
+from gem.sandbox.output import OutputReader
 from gem.sandbox.process import ProcessExit, status_of
-from gem.sandbox.results import Files, Limits, Result, Status
+from gem.sandbox.results import Limits, Result, Status
 
 START_S = 120.0  # time for the server to import libraries, even on a busy machine
 ANSWER_S = 30.0  # time for a server to answer, even on a busy machine
@@ -84,6 +85,25 @@ class ServerDied(SandboxError):
         self.started = started
 
 
+@dataclass(frozen=True)
+class NewRun:
+    """A run to start on a fork server.
+
+    Args:
+        entry: a key of ``server.ENTRIES``: what the isolated child does.
+        options: options of the entry; plain data that marshal can encode.
+        fds: descriptors that the child receives as 0, 1, 2, ... The caller closes its copies.
+        limits: limits of the run.
+        files: files to write to the working directory: relative path → content.
+    """
+
+    entry: str
+    options: dict[str, Any]
+    fds: Sequence[int]
+    limits: Limits
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
 class Launch:
     """A run in progress. close() kills the run.
 
@@ -143,9 +163,8 @@ class Launch:
         self._send(word)
         until = time.monotonic() + ANSWER_S
         while self._done != word and self._exit is None:
-            if not readable(self._channel, until):
+            if not self._receive(until):
                 raise SandboxError(f"the fork server of the sandbox did not answer {word!r} within {ANSWER_S:g} s")
-            self._receive()
 
     def _send(self, word: str) -> None:
         with contextlib.suppress(OSError):  # the run has ended
@@ -165,25 +184,21 @@ class Launch:
             SandboxError: if the run could not be started.
         """
         until = None if timeout is None else time.monotonic() + timeout
-        while self._exit is None:
-            if not readable(self._channel, until):
-                return None
-            self._receive()
+        while self._exit is None and self._receive(until):
+            pass
         return self._exit
-
-    def over(self) -> bool:
-        """Whether the run has ended. Raises the same exceptions as wait()."""
-        return self.wait(0) is not None
 
     def wait_until_started(self) -> None:
         """Wait until the server starts the run. Raises SandboxError after START_S, and the exceptions of wait()."""
         until = time.monotonic() + START_S
         while not self._started and self._exit is None:
-            if not readable(self._channel, until):
+            if not self._receive(until):
                 raise SandboxError(f"the fork server of the sandbox did not start a run within {START_S:g} s")
-            self._receive()
 
-    def _receive(self) -> None:
+    def _receive(self, until: float | None) -> bool:
+        """Handle the next messages of the server. Returns False if there are none before ``until``; see readable()."""
+        if not readable(self._channel, until):
+            return False
         try:
             part = self._channel.recv(4096)
         except ConnectionError:
@@ -193,6 +208,7 @@ class Launch:
         *lines, self._received = (self._received + part).split(b"\n")
         for line in lines:
             self._handle(json.loads(line))
+        return True
 
     def _handle(self, message: Mapping[str, Any]) -> None:
         self._started |= "started" in message
@@ -201,37 +217,26 @@ class Launch:
         if "failed" in message:
             raise SetupFailed(message)
         if "ended" in message:
-            ended = message["ended"]
-            code, why = ended["code"], ended["why"]
-            self._exit = RunExit(
-                exit_code=code if code >= 0 else None,
-                signal=-code if code < 0 else None,
-                cpu_s=ended["cpu_s"],
-                max_rss_bytes=ended["max_rss_bytes"],
-                why=None if why is None else Status(why),
-            )
+            ended, why = message["ended"], message["ended"]["why"]
+            usage = {"cpu_s": ended["cpu_s"], "max_rss_bytes": ended["max_rss_bytes"]}
+            self._exit = RunExit.of(ended["code"], why=None if why is None else Status(why), **usage)
 
     def close(self) -> None:
         self._channel.close()
 
 
-class Launcher(Protocol):
-    """A function that starts an isolated run. It has the signature of Zygote.launch."""
-
-    def __call__(
-        self, entry: str, options: dict[str, Any], fds: Sequence[int], limits: Limits, files: Files | None
-    ) -> Launch: ...
+Launcher: TypeAlias = Callable[[NewRun], Launch]  # Zygote.launch(), or ServerPool.launch() with its first argument
 
 
-def execute(
-    launch: Launcher, entry: str, options: dict[str, Any], stdin: bytes, limits: Limits, files: Files | None
-) -> Result:
-    """Start a run and return its result. Kills the run at its time limit or if it writes too much output."""
+def execute(launch: Launcher, job: Job) -> Result:
+    """Run a program or a command. Kills the run at its time limit or if it writes too much output."""
+    entry, limits = "exec" if job.command else "program", job.limits
+    options: dict[str, Any] = {"command": job.command} if job.command else {"source": as_bytes(job.program)}
     with contextlib.closing(OutputReader()) as listener:
         (out, to_out), (err, to_err) = (listener.pipe(limits.output_bytes) for _ in range(2))
-        given = [in_memory(stdin), to_out, to_err]
+        given = [in_memory(as_bytes(job.stdin)), to_out, to_err]
         try:
-            run = launch(entry, options, given, limits, files)
+            run = launch(NewRun(entry, options, given, limits, job.files))
         finally:
             for fd in given:
                 os.close(fd)
@@ -241,13 +246,14 @@ def execute(
             ended = _ended(run, listener, start + limits.wall_s)
         listener.drain(out, err)
         wall_s = time.monotonic() - start
-        return _result(ended, limits, wall_s, listener.captures[out], listener.captures[err])
+        stdout, stderr = listener.captures[out], listener.captures[err]
+        return ended.result(run_status(ended, limits, stderr.text()), stdout, stderr, wall_s)
 
 
 def _ended(run: Launch, listener: OutputReader, deadline: float) -> RunExit:
     """Wait until a run has ended. Kill it at the deadline (time.monotonic()) or if it writes too much output."""
     listener.watch(run.fileno())
-    while not run.over():
+    while (ended := run.wait(0)) is None:
         if listener.floods:
             run.kill(Status.OUTPUT_LIMIT)
             break
@@ -255,26 +261,10 @@ def _ended(run: Launch, listener: OutputReader, deadline: float) -> RunExit:
             run.kill(Status.TIMEOUT)
             break
         listener.wait(deadline)
-    ended = run.wait(DEATH_S)
-    if ended is None:
+    if ended is None and (ended := run.wait(DEATH_S)) is None:
         run.close_server(0)
         raise SandboxError(f"a killed run did not end within {DEATH_S:g} s")
     return ended
-
-
-def _result(ended: RunExit, limits: Limits, wall_s: float, out: Capture, err: Capture) -> Result:
-    stdout, stderr = out.text(), err.text()
-    return Result(
-        status=run_status(ended, limits, stderr),
-        exit_code=ended.exit_code,
-        signal=ended.signal,
-        stdout=stdout,
-        stderr=stderr,
-        truncated=out.truncated or err.truncated,
-        wall_s=wall_s,
-        cpu_s=ended.cpu_s,
-        max_rss_bytes=ended.max_rss_bytes,
-    )
 
 
 def readable(channel: socket.socket, until: float | None) -> bool:

@@ -15,14 +15,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from gem.errors import SandboxError
-from gem.sandbox.forkserver.host.execution import START_S, Launch, ServerDied, SetupFailed, readable
+from gem.sandbox.forkserver.host.execution import START_S, Launch, NewRun, ServerDied, SetupFailed, readable
 from gem.sandbox.forkserver.limits import cgroup
 from gem.sandbox.forkserver.protocol import CONTROL, RunRequest, ServerSettings, job_file
-from gem.sandbox.inputs import checked_files
-from gem.sandbox.results import Files, Limits
 
 DEATH_S = 10.0  # time for a server to exit after its control socket was closed
 _GEM = Path(__file__).resolve().parents[3]
@@ -54,7 +51,7 @@ _ENVIRONMENT = {
 
 
 class Zygote:
-    """A fork server. The server starts in the background; the first call of launch() waits until it is ready.
+    """A fork server. The server starts in the background; call wait_until_ready() before launch().
 
     Args:
         level: "ns", "lsm" or "basic".
@@ -67,7 +64,7 @@ class Zygote:
 
     def __init__(self, level: str, *, modules: Sequence[str] = (), network: bool = False) -> None:
         self.level = level
-        self._lock, self._ready = threading.Lock(), False
+        self._lock = threading.Lock()
         settings = ServerSettings(
             level=level,
             modules=list(modules),
@@ -93,20 +90,14 @@ class Zygote:
         if self._process.returncode is not None or self._control.fileno() < 0:
             return False
         with self._lock:
-            return not self._ready or (self._process.poll() is None and not readable(self._control, 0.0))
+            return self._process.poll() is None and not readable(self._control, 0.0)
 
     def wait_until_ready(self) -> None:
-        """Wait until the server accepts runs.
+        """Wait until the server accepts runs. Call this once.
 
         Raises:
             SandboxError: if the level cannot be set up.
         """
-        with self._lock:
-            if not self._ready:
-                self._wait_until_ready()
-                self._ready = True
-
-    def _wait_until_ready(self) -> None:
         if not readable(self._control, time.monotonic() + START_S):
             raise SandboxError(f"the fork server of level {self.level!r} was not ready within {START_S:g} s")
         try:
@@ -119,31 +110,22 @@ class Zygote:
         if "failed" in message:
             raise SetupFailed(message)
 
-    def launch(
-        self, entry: str, options: dict[str, Any], fds: Sequence[int], limits: Limits, files: Files | None
-    ) -> Launch:
-        """Fork an isolated child that runs an entry of ``server.ENTRIES``.
-
-        Args:
-            entry: name of the entry.
-            options: options of the entry; plain data that marshal can encode.
-            fds: descriptors that the child receives as 0, 1, 2, ... The caller closes its copies.
-            limits: limits of the run.
-            files: files to write to the working directory.
+    def launch(self, run: NewRun) -> Launch:
+        """Fork an isolated child.
 
         Raises:
             ServerDied: if the server is not running.
-            SandboxError: if the level cannot be set up or no descriptors are left.
+            SandboxError: if no descriptors are left.
         """
-        self.wait_until_ready()
-        request = RunRequest(entry, limits.cpu_seconds, limits.memory_bytes, limits.processes, limits.disk_bytes)
+        limits = run.limits
+        request = RunRequest(run.entry, limits.cpu_seconds, limits.memory_bytes, limits.processes, limits.disk_bytes)
         try:
             ours, theirs = socket.socketpair()
-            job = job_file(options, checked_files(files))
+            job = job_file(run.options, run.files)
         except OSError as e:
             raise SandboxError(f"could not start a run: {e}") from e
         try:
-            self._send(request.packed(), [theirs.fileno(), job, *fds])
+            self._send(request.packed(), [theirs.fileno(), job, *run.fds])
         except BaseException:
             ours.close()
             raise

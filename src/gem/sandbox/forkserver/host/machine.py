@@ -15,7 +15,7 @@ from typing import Any
 from gem.errors import BadValue, SandboxError
 from gem.sandbox.admission import admission
 from gem.sandbox.forkserver.host import probe
-from gem.sandbox.forkserver.host.execution import START_S, Launch, Launcher
+from gem.sandbox.forkserver.host.execution import START_S, Launch, Launcher, NewRun
 from gem.sandbox.machine import (
     HOME,
     SHELL_PATH,
@@ -88,7 +88,7 @@ class ZygoteMachine(Machine):
             theirs.callback(os.close, output)
             lifetime = replace(limits, cpu_s=LIFETIME_CPU_S)
             fds = [null, output, output, channel.fileno()]
-            self.launch = launch("machine", {**options, "shell": probe.bash()}, fds, lifetime, None)
+            self.launch = launch(NewRun("machine", {**options, "shell": probe.bash()}, fds, lifetime))
             ours.callback(self.launch.close)
             self._finalizer = weakref.finalize(self, _end, self.launch, ours.pop_all(), os.getpid())
             self._finalizer.atexit = False  # at exit, the sandbox kills the remaining machines
@@ -263,7 +263,7 @@ class ZygoteMachine(Machine):
                     return None, None
                 if (answer := self._decoded()) is not None:
                     return None, answer
-            elif ready and self.launch.over():
+            elif ready and self.launch.wait(0) is not None:
                 return None, None
             if limited and self.launch.exceeded:
                 return Status.TIMEOUT, None

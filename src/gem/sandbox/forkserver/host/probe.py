@@ -27,6 +27,7 @@ from gem.sandbox.forkserver.host.execution import SetupFailed, execute
 from gem.sandbox.forkserver.host.launch import Zygote
 from gem.sandbox.forkserver.limits import cgroup
 from gem.sandbox.forkserver.limits.limits import enforced_by
+from gem.sandbox.inputs import Job
 from gem.sandbox.machine import SHELL_PATH
 from gem.sandbox.results import Limits, Report, Result, Status
 
@@ -235,7 +236,8 @@ def run_once(level: str, source: bytes, limits: Limits) -> Result:
     """
     server = Zygote(level)
     try:
-        return execute(server.launch, "program", {"source": source}, b"", limits, None)
+        server.wait_until_ready()
+        return execute(server.launch, Job(program=source, limits=limits))
     finally:
         server.close()
 

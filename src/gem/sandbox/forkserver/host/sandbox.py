@@ -19,14 +19,14 @@ from gem.sandbox.admission import admission
 from gem.sandbox.base import Sandbox, Session
 from gem.sandbox.forkserver.host import probe
 from gem.sandbox.forkserver.host.batch import run_tests
-from gem.sandbox.forkserver.host.execution import Launch, Launcher, ServerDied, execute
+from gem.sandbox.forkserver.host.execution import Launch, Launcher, NewRun, ServerDied, execute
 from gem.sandbox.forkserver.host.launch import Zygote
 from gem.sandbox.forkserver.host.machine import ZygoteMachine
 from gem.sandbox.forkserver.host.session import ZygoteSession
 from gem.sandbox.forkserver.syscalls import words
-from gem.sandbox.inputs import as_bytes, command_arguments
+from gem.sandbox.inputs import Job, as_bytes
 from gem.sandbox.machine import HOME, Machine, MachineFiles
-from gem.sandbox.results import Case, Files, Limits, Report, Result
+from gem.sandbox.results import Case, Limits, Report, Result
 
 # The cost of a fork grows with the number of loaded modules and, above all, shared libraries. Therefore the smallest
 # server preloads only the modules that most programs import.
@@ -67,50 +67,24 @@ class ZygoteSandbox(Sandbox):
         self._pool = ServerPool(self.level)
         weakref.finalize(self, self._pool.close)
 
-    def run(
-        self,
-        program: str | bytes,
-        *,
-        stdin: str | bytes = "",
-        limits: Limits | None = None,
-        files: Files | None = None,
-    ) -> Result:
-        source = as_bytes(program)
-        return self._run("program", {"source": source}, source, stdin, limits, files)
+    def _run(self, job: Job) -> Result:
+        launch = self._launcher(preload_for(job.program))
+        with admission().slot():
+            try:
+                return execute(launch, job)
+            except ServerDied as e:
+                if e.started:
+                    raise
+                return execute(launch, job)
 
-    def exec(
-        self,
-        command: str | Sequence[str],
-        *,
-        stdin: str | bytes = "",
-        limits: Limits | None = None,
-        files: Files | None = None,
-    ) -> Result:
-        return self._run("exec", {"command": command_arguments(command)}, b"", stdin, limits, files)
-
-    def run_tests(
-        self,
-        program: str | bytes,
-        cases: Sequence[Case],
-        *,
-        function: str | None = None,
-        limits: Limits | None = None,
-        stop: Callable[[int, Result], bool] | None = None,
+    def _run_tests(
+        self, job: Job, cases: Sequence[Case], stop: Callable[[int, Result], bool] | None
     ) -> list[Result | None]:
-        source = as_bytes(program)
-        return run_tests(
-            self._pool.launcher(source),
-            source,
-            cases,
-            level=self.level,
-            function=function,
-            limits=limits or self.limits,
-            stop=stop,
-        )
+        return run_tests(self._launcher(preload_for(job.program)), job, cases, stop, level=self.level)
 
     def session(self, *, limits: Limits | None = None) -> Session:
         # The imports of later cells are unknown, so this uses the server that preloads all libraries.
-        return ZygoteSession(self._pool.launcher(b"import sympy"), limits or self.limits)
+        return ZygoteSession(self._launcher("sympy"), limits or self.limits)
 
     def machine(
         self,
@@ -123,7 +97,7 @@ class ZygoteSandbox(Sandbox):
         """Start a machine; see Sandbox.machine(). Only at level ns."""
         self.require_machines()
         limits = limits or self.limits
-        return ZygoteMachine(self._pool.launcher(b""), limits, files=files, folder=folder or HOME, state=state)
+        return ZygoteMachine(self._launcher(""), limits, files=files, folder=folder or HOME, state=state)
 
     def require_machines(self) -> None:
         probe.require_machines(self.level)
@@ -132,28 +106,15 @@ class ZygoteSandbox(Sandbox):
         return probe.report(self.level)
 
     def close(self) -> None:
+        self.closed = True
         self._pool.close()
 
-    def _run(
-        self,
-        entry: str,
-        options: dict[str, Any],
-        source: bytes,
-        stdin: str | bytes,
-        limits: Limits | None,
-        files: Files | None,
-    ) -> Result:
-        launcher, limits = self._pool.launcher(source), limits or self.limits
-        with admission().slot():
-            try:
-                return execute(launcher, entry, options, as_bytes(stdin), limits, files)
-            except ServerDied as e:
-                if e.started:
-                    raise
-                return execute(launcher, entry, options, as_bytes(stdin), limits, files)
+    def _launcher(self, preload: str) -> Launcher:
+        """Return ServerPool.launch() for the server with some preloaded modules, a key of PRELOADS."""
+        return functools.partial(self._pool.launch, preload)
 
 
-def preload_for(source: bytes) -> str:
+def preload_for(program: str | bytes) -> str:
     """Return the key of PRELOADS that fits the imports of a program. A wrong guess only affects speed.
 
     >>> preload_for(b"import math, numpy as np"), preload_for(b"print('import numpy')")
@@ -161,7 +122,8 @@ def preload_for(source: bytes) -> str:
     >>> preload_for(b"from sympy import Symbol")
     'sympy'
     """
-    words = {word.decode() for line in _IMPORTS.findall(source[:_SEARCHED]) for word in _WORD.findall(line)}
+    source = as_bytes(program[:_SEARCHED])
+    words = {word.decode() for line in _IMPORTS.findall(source) for word in _WORD.findall(line)}
     if words.intersection(_NEEDS_NUMPY):
         words.add("numpy")
     return next((preload for preload in reversed(PRELOADS) if preload in words), "")
@@ -176,19 +138,12 @@ class ServerPool:
         self._zygotes: dict[tuple[str, bool], Zygote] = {}
         _all.add(self)
 
-    def launcher(self, source: bytes) -> Launcher:
-        """Return a function that starts runs on the server that preloads the imports of a program."""
-        preload = preload_for(source)
-
-        def launch(
-            entry: str, options: dict[str, Any], fds: Sequence[int], limits: Limits, files: Files | None
-        ) -> Launch:
-            try:
-                return self._zygote(preload, limits.network).launch(entry, options, fds, limits, files)
-            except ServerDied:  # the program did not start; use the new server that replaces the dead one
-                return self._zygote(preload, limits.network).launch(entry, options, fds, limits, files)
-
-        return launch
+    def launch(self, preload: str, run: NewRun) -> Launch:
+        """Start a run on the server that preloads some modules, a key of PRELOADS; see Zygote.launch()."""
+        try:
+            return self._server(preload, run.limits.network).launch(run)
+        except ServerDied:  # the program did not start; use the new server that replaces the dead one
+            return self._server(preload, run.limits.network).launch(run)
 
     def zygotes(self) -> list[Zygote]:
         """Return the servers that have been started, including dead servers not yet replaced."""
@@ -209,14 +164,17 @@ class ServerPool:
         for zygote in zygotes.values():
             zygote.abandon()
 
-    def _zygote(self, preload: str, network: bool) -> Zygote:
+    def _server(self, preload: str, network: bool) -> Zygote:
+        """Return a running server; the smallest one if the modules to preload are not installed."""
+        key = (preload if _is_available(preload) else "", network)
         with self._lock:
             if self._closed:
                 raise SandboxError("this sandbox is closed")
-            self._replace_dead(network)
-            return self._zygotes[preload if (preload, network) in self._zygotes else "", network]
+            if key not in self._zygotes or not self._zygotes[key].alive:
+                self._start_servers(network)
+            return self._zygotes[key]
 
-    def _replace_dead(self, network: bool) -> None:
+    def _start_servers(self, network: bool) -> None:
         """Start all missing or dead servers together and wait for them, so that none starts while a program runs."""
         started = {}
         try:

@@ -10,16 +10,17 @@ import socket
 import time
 import weakref
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from gem.errors import SandboxError
 from gem.sandbox.admission import admission
-from gem.sandbox.forkserver.host.execution import START_S, Launch, Launcher, RunExit, run_status
+from gem.sandbox.forkserver.host.execution import START_S, Launch, Launcher, NewRun, RunExit, run_status
 from gem.sandbox.forkserver.protocol import IDLE_S
 from gem.sandbox.interpreter_session import LENGTH, InterpreterSession
 from gem.sandbox.output import OutputReader
+from gem.sandbox.process import ProcessExit
 from gem.sandbox.results import Limits, Result, Status
 
 SEND_S = 0.1  # time to send an interrupt
@@ -75,7 +76,7 @@ class _Interpreter:
             for fd in outputs:
                 theirs.callback(os.close, fd)
             lifetime = replace(limits, cpu_s=LIFETIME_CPU_S)
-            self.launch = launch("session", {}, [null, *outputs, channel.fileno()], lifetime, None)
+            self.launch = launch(NewRun("session", {}, [null, *outputs, channel.fileno()], lifetime))
             self._idle()
             ours.callback(self.launch.close)
             self._finalizer = weakref.finalize(self, _end, self.launch, ours.pop_all(), os.getpid())
@@ -115,7 +116,8 @@ class _Interpreter:
             self.launch.kill_children()  # those that it has started since
         if self.busy_at == math.inf:
             self._idle()
-        return self._result(start, why or answer.status, exit_code=answer.exit_code, cpu_s=answer.cpu_s)
+        ended = ProcessExit(answer.exit_code, None, cpu_s=answer.cpu_s)
+        return self._result(start, why or answer.status, ended)
 
     def kill(self) -> None:
         self.launch.kill(Status.KILLED)
@@ -154,7 +156,7 @@ class _Interpreter:
             if now >= self.busy_at:
                 self._busy()
             ready = self.listener.wait(min(deadline, self.busy_at))
-            if self.channel.fileno() in ready or (ready and self.launch.over()):
+            if self.channel.fileno() in ready or (ready and self.launch.wait(0) is not None):
                 part = self._read()
                 received += part
                 if not part or len(received) > ANSWER_BYTES:
@@ -178,8 +180,7 @@ class _Interpreter:
         status = why or run_status(ended, self.limits)
         if status is Status.OK:
             status = Status.ERROR  # the interpreter exited in the middle of a cell
-        self.listener.drain(*self.outputs)
-        return self._result(start, status, exit_code=ended.exit_code, signal=ended.signal, state_lost=True)
+        return self._result(start, status, ProcessExit(ended.exit_code, ended.signal), state_lost=True)
 
     def _ended(self, why: Status | None) -> RunExit:
         """Wait for the interpreter to exit. Kill it at once if ``why`` is given, otherwise after HANGUP_S."""
@@ -191,18 +192,11 @@ class _Interpreter:
             raise SandboxError(f"a killed interpreter did not exit within {DEATH_S:g} s")
         return ended
 
-    def _result(self, start: float, status: Status, **found: Any) -> Result:
+    def _result(self, start: float, status: Status, ended: ProcessExit, *, state_lost: bool = False) -> Result:
         """Return a result with the output of the cell."""
         self.listener.drain(*self.outputs)
         out, err = (self.listener.captures[fd] for fd in self.outputs)
-        return Result(
-            status=status,
-            stdout=out.text(),
-            stderr=err.text(),
-            truncated=out.truncated or err.truncated,
-            wall_s=time.monotonic() - start,
-            **found,
-        )
+        return ended.result(status, out, err, time.monotonic() - start, state_lost=state_lost)
 
 
 def _end(launch: Launch, resources: contextlib.ExitStack, owner: int) -> None:
