@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
 from gem._internal.annotations import check_arguments
@@ -21,7 +20,7 @@ from gem._internal.text import shorten
 from gem.errors import BadValue, did_you_mean
 from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.tools.arguments import Validator, make_validator, random_value
-from gem.tools.formats import TAGS, CallFormat, InvalidCall, ParsedMessage
+from gem.tools.formats import TAGS, CallFormat, InvalidCall
 from gem.tools.formats.base import Function
 
 __all__ = ["BaseTool", "Function", "parses_text"]
@@ -168,17 +167,17 @@ def parses_text(tool: BaseTool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """A parsed call and the tool that will execute the call, or the result if the call is refused.
+    """A parsed call and the tool that will execute the call, or the result.
 
     Args:
         call: the parsed call.
         tool: the tool that has the called function; None if the function is unknown.
-        refusal: the result to return without executing the call; None if the call will be executed.
+        result: the result of a call that is refused or has been executed; None if the call will be executed.
     """
 
     call: ToolCall | InvalidCall
     tool: BaseTool | None = None
-    refusal: ToolResult | None = None
+    result: ToolResult | None = None
 
 
 class _Entry(NamedTuple):
@@ -249,9 +248,9 @@ class ToolSet:
         entry = rng.choice(list(self._entries.values()))
         return ToolCall(entry.function.name, entry.tool.random_arguments(entry.function, rng))
 
-    def names_function_in(self, message: ParsedMessage) -> bool:
-        """Return whether a message contains a call, valid or invalid, to a function of these tools."""
-        return any(call.name in self._entries for call in message.calls)
+    def knows(self, call: ToolCall | InvalidCall) -> bool:
+        """Return whether a call, valid or invalid, is to a function of these tools."""
+        return call.name in self._entries
 
     def plan(
         self, calls: Sequence[ToolCall | InvalidCall], budget: int | None = None, over_budget: str = ""
@@ -266,7 +265,7 @@ class ToolSet:
         planned: list[PlannedCall] = []
         for call in calls:
             plan = self._plan(call)
-            if budget is not None and plan.refusal is None:
+            if budget is not None and plan.result is None:
                 if budget <= 0:
                     plan = PlannedCall(call, plan.tool, ToolResult(over_budget, ToolErrorType.OVER_BUDGET))
                 else:
@@ -283,26 +282,25 @@ class ToolSet:
             ToolError: the infrastructure of a tool failed.
         """
         results: list[ToolResult] = []
-        for concurrent, group in _batches(planned):
-            if concurrent:
+        for group in _groups(planned):
+            if len(group) == 1:
+                results.append(_run(group[0]))
+            else:
                 with ThreadPoolExecutor(min(len(group), _MAX_THREADS)) as threads:
                     results += threads.map(_run, group)
-            else:
-                results += map(_run, group)
         return results
 
     async def arun(self, planned: Sequence[PlannedCall]) -> list[ToolResult]:
         """Like run(), for use on an event loop."""
         results: list[ToolResult] = []
-        for concurrent, group in _batches(planned):
-            if concurrent:
-                outcomes = await asyncio.gather(*map(_arun, group), return_exceptions=True)
-                for outcome in outcomes:  # an exception is raised only after all calls have ended
-                    if isinstance(outcome, BaseException):
-                        raise outcome
-                    results.append(outcome)
-            else:
-                results += [await _arun(plan) for plan in group]
+        for group in _groups(planned):
+            if len(group) == 1:
+                results.append(await _arun(group[0]))
+                continue
+            for outcome in await asyncio.gather(*map(_arun, group), return_exceptions=True):
+                if isinstance(outcome, BaseException):  # raised only after all calls of the group have ended
+                    raise outcome
+                results.append(outcome)
         return results
 
     def _plan(self, call: ToolCall | InvalidCall) -> PlannedCall:
@@ -325,27 +323,29 @@ class ToolSet:
         return PlannedCall(call, entry.tool)
 
 
-def _batches(planned: Sequence[PlannedCall]) -> Iterator[tuple[bool, list[PlannedCall]]]:
-    """Group adjacent calls. Yields (whether the calls run at the same time, the calls) for each group."""
-    if len(planned) == 1:
-        yield False, list(planned)
-        return
-    for concurrent, group in groupby(
-        planned, key=lambda plan: plan.refusal is None and plan.tool is not None and plan.tool.concurrent
-    ):
-        batch = list(group)
-        yield concurrent and len(batch) > 1, batch
+def _groups(planned: Sequence[PlannedCall]) -> list[list[PlannedCall]]:
+    """Group the calls that run at the same time: adjacent calls of concurrent tools."""
+    groups: list[list[PlannedCall]] = []
+    joins = False  # whether the call before may run at the same time as another
+    for plan in planned:
+        concurrent = plan.result is None and plan.tool is not None and plan.tool.concurrent
+        if joins and concurrent:
+            groups[-1].append(plan)
+        else:
+            groups.append([plan])
+        joins = concurrent
+    return groups
 
 
 def _run(plan: PlannedCall) -> ToolResult:
-    if plan.refusal is not None:
-        return plan.refusal
+    if plan.result is not None:
+        return plan.result
     assert plan.tool is not None and isinstance(plan.call, ToolCall)
     return plan.tool.call(plan.call)
 
 
 async def _arun(plan: PlannedCall) -> ToolResult:
-    if plan.refusal is not None:
-        return plan.refusal
+    if plan.result is not None:
+        return plan.result
     assert plan.tool is not None and isinstance(plan.call, ToolCall)
     return await plan.tool.acall(plan.call)

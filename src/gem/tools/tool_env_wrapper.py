@@ -14,7 +14,7 @@ from gem.errors import BadValue, EpisodeOver
 from gem.messages import ToolCall, ToolErrorType, ToolResult, media_parts
 from gem.registry import ENV_REGISTRY
 from gem.tools.base_tool import BaseTool, PlannedCall, ToolSet
-from gem.tools.formats import CallFormat, ParsedMessage, get_format, openai_schemas
+from gem.tools.formats import CallFormat, InvalidCall, ParsedMessage, get_format, openai_schemas
 from gem.tools.formats.base import escape_response
 
 # A tool, or a callable that returns a new tool, such as a class, a function or a functools.partial.
@@ -166,43 +166,33 @@ class ToolEnvWrapper(EnvWrapper):
 
     async def areset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
         instructions = await asyncio.to_thread(self._start_episode)  # on a thread: resetting a tool may block
-        if has_coroutines(self.env):
-            return self._first_observation(instructions, *await self.env.areset(seed=seed, **kwargs))
-        if self._runs_inline():
-            return self._first_observation(instructions, *self.env.reset(seed=seed, **kwargs))
-        return self._first_observation(instructions, *await asyncio.to_thread(self.env.reset, seed=seed, **kwargs))
+        return self._first_observation(instructions, *await self._acall_env("reset", seed=seed, **kwargs))
 
     def step(self, action: Any, verbose: bool = False) -> Step:
         """Take one action. verbose has no effect; the logger of a tool reports its calls."""
-        message = self._read(action)
-        if message.calls and self._tool_set.names_function_in(message):
-            planned = self._plan(message)
+        message, planned = self._plan(action)
+        if planned:
             return self._tool_step(message, planned, self._tool_set.run(planned))
-        answered = self._run_text_tools(message) or self._refuse_unknown(message)
-        if answered is not None:
-            return answered
-        action = action if message.calls else message.text  # an inner wrapper executes the calls
-        return self._env_step(message, *self.env.step(action))
+        return self._env_step(message, *self.env.step(action if message.calls else message.text))
 
     async def astep(self, action: Any) -> Step:
-        message = self._read(action)
-        if message.calls and self._tool_set.names_function_in(message):
-            planned = self._plan(message)
+        waits = self._tool_set.text_tools  # _plan() runs them
+        message, planned = await asyncio.to_thread(self._plan, action) if waits else self._plan(action)
+        if planned:
             return self._tool_step(message, planned, await self._tool_set.arun(planned))
-        answered = await asyncio.to_thread(self._run_text_tools, message) if self._tool_set.text_tools else None
-        answered = answered or self._refuse_unknown(message)
-        if answered is not None:
-            return answered
-        action = action if message.calls else message.text  # an inner wrapper executes the calls
+        return self._env_step(message, *await self._acall_env("step", action if message.calls else message.text))
+
+    async def _acall_env(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call reset() or step() of the environment: its coroutine, or the method, on a thread if it may wait."""
         if has_coroutines(self.env):
-            return self._env_step(message, *await self.env.astep(action))
+            return await getattr(self.env, f"a{method}")(*args, **kwargs)
         if self._runs_inline():
-            return self._env_step(message, *self.env.step(action))
-        return self._env_step(message, *await asyncio.to_thread(self.env.step, action))
+            return getattr(self.env, method)(*args, **kwargs)
+        return await asyncio.to_thread(getattr(self.env, method), *args, **kwargs)
 
     def sample_random_action(self) -> str:
         """Return a call with random arguments half of the time, while calls are left, and else an action."""
-        call = None if self._is_spent() else self._tool_set.random_call(self.action_rng)
+        call = self._tool_set.random_call(self.action_rng) if self._calls_left() > 0 else None
         if call is None or self.action_rng.random() < 0.5:
             return super().sample_random_action()
         return self.call_format.write(call, self._tool_set.tools)
@@ -241,46 +231,31 @@ class ToolEnvWrapper(EnvWrapper):
         self.tool_counts = ToolCounts(over=False)
         return _append_instructions(observation, instructions), info | self._counters()
 
-    def _read(self, action: Any) -> ParsedMessage:
+    def _calls_left(self) -> int:
+        return self.max_tool_uses - self.tool_counts.uses
+
+    def _plan(self, action: Any) -> tuple[ParsedMessage, list[PlannedCall]]:
+        """Read a message and plan its calls: those to execute, those to refuse, and that of a tool that parses text.
+
+        The list is empty if the message is for the environment, because it has no calls, or because none is to a
+        function of this wrapper and an inner wrapper may have the functions.
+        """
         if self.tool_counts.over:
             raise EpisodeOver("no running episode: call reset() first, and again after each end")
-        message = self.call_format.read(action, self._tool_set.tools)
-        if self._is_spent() and not message.native:
-            return ParsedMessage(message.text, (), message.text)
-        return message
-
-    def _is_spent(self) -> bool:
-        return self.tool_counts.uses >= self.max_tool_uses
-
-    def _plan(self, message: ParsedMessage) -> list[PlannedCall]:
-        left = self.max_tool_uses - self.tool_counts.uses
-        return self._tool_set.plan(message.calls, left, self._budget_notice())
-
-    def _refuse_unknown(self, message: ParsedMessage) -> Step | None:
-        """Return the step for a message whose calls are all refused, because no function of this wrapper is called.
-
-        Returns None if the message has no calls, or if an inner wrapper may have the called functions.
-        """
-        if not message.calls:
-            return None
-        foreign = all(isinstance(call, ToolCall) or call.error is ToolErrorType.UNKNOWN_TOOL for call in message.calls)
-        if foreign and _find_wrapper(ToolEnvWrapper, self.env) is not None:
-            return None
-        planned = self._plan(message)
-        return self._tool_step(message, planned, self._tool_set.run(planned))
-
-    def _run_text_tools(self, message: ParsedMessage) -> Step | None:
-        """Run the tools that parse the text themselves, until one of them finds a call.
-
-        Returns the step for this call, or None if none of the tools finds a call or no calls are left.
-        """
-        for tool in () if self._is_spent() else self._tool_set.text_tools:
-            valid, failed, text, parsed = tool.execute_action(message.text)
-            if valid:
-                result = ToolResult(str(text), ToolErrorType.ERROR if failed else None)
-                planned = PlannedCall(ToolCall(tool.tool_type, {}), tool)
-                return self._tool_step(replace(message, parsed=parsed or message.text), [planned], [result])
-        return None
+        message, left = self.call_format.read(action, self._tool_set.tools), self._calls_left()
+        calls = message.calls
+        if left <= 0 and not message.native:
+            return ParsedMessage(message.text, (), message.text), []
+        if not any(map(self._tool_set.knows, calls)):
+            for tool in self._tool_set.text_tools if left > 0 else ():
+                valid, failed, text, parsed = tool.execute_action(message.text)
+                if valid:
+                    result = ToolResult(str(text), ToolErrorType.ERROR if failed else None)
+                    found = PlannedCall(ToolCall(tool.tool_type, {}), tool, result)
+                    return replace(message, parsed=parsed or message.text), [found]
+            if not calls or (all(map(_is_unknown, calls)) and _find_wrapper(ToolEnvWrapper, self.env) is not None):
+                return message, []
+        return message, self._tool_set.plan(calls, left, self._budget_notice())
 
     def _tool_step(self, message: ParsedMessage, planned: Sequence[PlannedCall], results: Sequence[ToolResult]) -> Step:
         """Update the counters and return the step for a message with calls."""
@@ -436,6 +411,11 @@ def _find_wrapper(kind: type[WrapperT], env: Any) -> WrapperT | None:
             return env
         env = env.env
     return None
+
+
+def _is_unknown(call: ToolCall | InvalidCall) -> bool:
+    """Return whether a call that is to no function of a wrapper can be to a function of another wrapper."""
+    return isinstance(call, ToolCall) or call.error is ToolErrorType.UNKNOWN_TOOL
 
 
 def _call_info(call: Any, result: ToolResult) -> dict[str, Any]:

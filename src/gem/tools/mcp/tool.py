@@ -16,6 +16,7 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -223,21 +224,22 @@ class MCPTool(BaseTool):
 
     def call(self, call: ToolCall) -> ToolResult:
         """Call a tool. The result is enclosed in ``<tool_response>`` tags. Raises ToolError if the server fails."""
-        listed = self._find(call.name)
-        if isinstance(listed, ToolResult):
-            return listed
-        client = self._connected()
-        return _format(_wait(client.submit(client.call(listed.server, listed.tool, call.arguments))))
+        started = self._started(call)
+        return started if isinstance(started, ToolResult) else _format(_wait(started))
 
     async def acall(self, call: ToolCall) -> ToolResult:
         if self._listed is None:
             await asyncio.to_thread(self.functions)
+        started = self._started(call)
+        return started if isinstance(started, ToolResult) else _format(await asyncio.wrap_future(started))
+
+    def _started(self, call: ToolCall) -> ToolResult | Future[ToolResult]:
+        """Send a call to its server. Returns an error if there is no such tool."""
         listed = self._find(call.name)
         if isinstance(listed, ToolResult):
             return listed
         client = self._connected()
-        calling = client.submit(client.call(listed.server, listed.tool, call.arguments))
-        return _format(await asyncio.wrap_future(calling))
+        return client.submit(client.call(listed.server, listed.tool, call.arguments))
 
     def reset(self) -> None:
         if self._client is not None and self._client.changed:

@@ -10,7 +10,7 @@ from typing import Any
 
 from gem.messages import ToolCall, ToolErrorType, ToolResult
 from gem.parsing import code_blocks
-from gem.sandbox import Limits, Result, Sandbox, Session, Status, get_sandbox
+from gem.sandbox import Limits, Result, Session, Status, get_sandbox
 from gem.sandbox.factory import backend_of_published_name
 from gem.sandbox.output import Capture
 from gem.sandbox.usual_imports import misses_usual_import, with_usual_imports
@@ -103,28 +103,19 @@ class PythonCodeTool(BaseTool):
         code = extract_code(call.arguments["code"])
         if _is_blank(code):
             return _EMPTY
+        sandbox = get_sandbox(self._backend)
         if not self.stateful:
-            result = self._sandbox().run(code, limits=self.limits)
+            result = sandbox.run(code, limits=self.limits)
             if misses_usual_import(result):
-                again = self._sandbox().run(with_usual_imports(code), limits=self.limits)
+                again = sandbox.run(with_usual_imports(code), limits=self.limits)
                 result = again if again.ok else result
             return self._to_result(result)
         if self._session is None:
-            self._session = self._sandbox().session(limits=self.limits)
+            self._session = sandbox.session(limits=self.limits)
         while self._pending_cells:
             self._session.run(self._pending_cells.pop(0))
         result = self._session.run(code)
         self._cells = [] if result.state_lost else [*self._cells, code]
-        return self._to_result(result)
-
-    async def acall(self, call: ToolCall) -> ToolResult:
-        code = extract_code(call.arguments["code"])
-        if self.stateful or _is_blank(code):
-            return await super().acall(call)  # call() on a thread: the cells of a session run one at a time
-        result = await self._sandbox().arun(code, limits=self.limits)
-        if misses_usual_import(result):
-            again = await self._sandbox().arun(with_usual_imports(code), limits=self.limits)
-            result = again if again.ok else result
         return self._to_result(result)
 
     def reset(self) -> None:
@@ -166,9 +157,6 @@ class PythonCodeTool(BaseTool):
         if first is None or "code" not in first.arguments:
             return "", "", False
         return extract_code(str(first.arguments["code"])), message.parsed, True
-
-    def _sandbox(self) -> Sandbox:
-        return get_sandbox(self._backend)
 
     def _to_result(self, result: Result) -> ToolResult:
         stdout, stderr = shorten_output(result.stdout, self.output_bytes), result.stderr

@@ -161,10 +161,14 @@ class Provider(CustomerFunctions):
 
 
 class Phone:
-    """The customer's own functions, on the phone of a line. Each returns what the customer says about it."""
+    """The customer's own functions, on its phone. Each returns what the customer says about it.
 
-    def __init__(self, data: Data, line_id: str) -> None:
-        self.state = data["phones"][line_id]
+    Args:
+        state: entry of the phone in the database, which the functions change in place.
+    """
+
+    def __init__(self, state: Data) -> None:
+        self.state = state
 
     def check_status(self) -> str:
         """Read the status."""
@@ -202,6 +206,6 @@ def execute_support(data: Data, call: ToolCall) -> None:
     """Execute a gold call of the agent, or of the customer on the phone of a line."""
     if call.name in PHONE_FUNCTIONS:
         arguments = dict(call.arguments)
-        getattr(Phone(data, arguments.pop("line_id")), call.name)(**arguments)
+        getattr(Phone(data["phones"][arguments.pop("line_id")]), call.name)(**arguments)
     else:
         getattr(Provider(data), call.name)(**call.arguments)

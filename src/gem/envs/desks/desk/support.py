@@ -18,6 +18,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 from gem.envs.desks.desk.phone_requests import LINE, phone_requests, request_of
@@ -68,24 +69,27 @@ class SupportEnv(DeskEnv):
             self.state = replace(self.state, status_seen=True)
 
     def customer_tools(self) -> tuple[Sequence[Function], CustomerCall | None]:
-        return [function for tool in self._phone().values() for function in tool.functions()], self._called
+        return [function for tool in self._phone[1].values() for function in tool.functions()], self._called
 
     def _called(self, name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
-        tools = self._phone()
+        phone, tools = self._phone
         if name not in tools:
             return f"There is no function {name!r}. There are {', '.join(tools)}.", True
+        phone.state = copy.deepcopy(self.state.data["phones"][self.phone_line()])
         result = tools[name].call(call := ToolCall(name, arguments))
         return (self._use_phone(call), False) if result.ok else (result.text, True)
 
-    def _phone(self) -> dict[str, FunctionTool]:
-        """Return the functions of a copy of the phone."""
-        return functions(Phone(copy.deepcopy(self.state.data), self.phone_line()))
+    @cached_property
+    def _phone(self) -> tuple[Phone, dict[str, FunctionTool]]:
+        """A phone to try calls of the customer on, and its functions, whose schemas are built only once."""
+        phone = Phone({})
+        return phone, functions(phone)
 
     def _use_phone(self, call: ToolCall) -> str:
         """Let the customer take a step on its phone. Return what it says about that."""
         before, line = self.state.data, self.phone_line()
         data = copy.deepcopy(before)
-        said = str(getattr(Phone(data, line), call.name)(**call.arguments))
+        said = str(getattr(Phone(data["phones"][line]), call.name)(**call.arguments))
         if call.name != "check_status":
             self._check_step(call, line, changed=data != before)
             self.note_changes(data, changes(before, data))

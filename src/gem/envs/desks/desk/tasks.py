@@ -6,6 +6,7 @@ import copy
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from gem.envs.desks.desk.shop import Data, Shop, add_order, generate, item, product_of
@@ -36,6 +37,19 @@ class DeskTask:
     statements: Sequence[tuple[str, str]]
     goal: CustomerGoal
     execute: Callable[[Data, ToolCall], None]
+
+    @cached_property
+    def private(self) -> list[str]:
+        """Names, addresses and numbers of other customers and what they have, but for this customer's own, sorted."""
+        own, others = set[str](), set[str]()
+        for number, person in self.data["customers"].items():
+            found = own if number == self.customer else others
+            found |= {number, person["name"], person["email"], *person["address"].values()}
+            found |= {*person.get("orders", ()), *person.get("lines", ()), *person.get("payments", ())}
+        for order in self.data.get("orders", {}).values():
+            found = own if order["customer"] == self.customer else others
+            found |= {*order["address"].values(), *filter(None, [order["tracking"]])}
+        return sorted(others - own)
 
     def goal_data(self) -> Data:
         """Return the database after the gold calls."""

@@ -50,7 +50,7 @@ class Tau2(Domain):
     def __init__(self, source: SimpleNamespace, split: str, judge: Judge | None) -> None:
         self.source, self.grader = source, judge
         self.rows = source.rows[split]
-        world = source.new_world()
+        self._first_world = world = source.new_world()
         self.policy = world.get_policy()
         schemas = [tool.openai_schema["function"] for tool in world.get_tools()]
         self.functions = [Function(one["name"], one["description"], one["parameters"]) for one in schemas]
@@ -90,9 +90,10 @@ class Tau2(Domain):
         return f"{guidelines}\n\n<scenario>\n{self.instruction(row)}\n</scenario>"
 
     def customer_tools(self, row: Row) -> Sequence[Mapping[str, Any]]:
-        if self.source.new_world().user_tools is None:
+        world = self._first_world  # schemas do not depend on the state of a world
+        if world.user_tools is None:
             return ()
-        return [t.openai_schema for t in self.source.new_world().get_user_tools(include=self._task(row).user_tools)]
+        return [tool.openai_schema for tool in world.get_user_tools(include=self._task(row).user_tools)]
 
     def needs_judge(self, row: Row) -> bool:
         return needs_judge(row)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import socket
 import time
-import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from gem.errors import BadValue, SandboxError
 from gem.sandbox.admission import admission
 from gem.sandbox.forkserver.host import probe
-from gem.sandbox.forkserver.host.execution import START_S, Launch, Launcher, NewRun
+from gem.sandbox.forkserver.host.execution import START_S, LastingRun, Launcher
 from gem.sandbox.machine import (
     HOME,
     SHELL_PATH,
@@ -28,13 +24,11 @@ from gem.sandbox.machine import (
     save_archive,
 )
 from gem.sandbox.machine_protocol import EPOCH_S, HEAD_BYTES, SIZES, message, pack, unpack
-from gem.sandbox.output import OutputReader
 from gem.sandbox.results import Limits, Result, Status
 
 ANSWER_S = 60.0  # time for process 1 to answer, even on a busy machine
 DEATH_S = 10.0  # time for a machine to end after process 1 closed its socket
 TYPED_BYTES = 1 << 15  # what a terminal may write per call; more is written with the next call
-LIFETIME_CPU_S = 1e6  # CPU limit of a machine; its commands have limits of their own
 VARIABLES = {
     "PATH": SHELL_PATH,
     "HOME": HOME,
@@ -51,7 +45,7 @@ VARIABLES = {
 }
 
 
-class ZygoteMachine(Machine):
+class ZygoteMachine(LastingRun, Machine):
     """A machine at level ns. See Machine.
 
     Args:
@@ -71,30 +65,14 @@ class ZygoteMachine(Machine):
         folder: str = HOME,
         state: Mapping[str, Any] | None = None,
     ) -> None:
-        self.limits, self.listener = limits, OutputReader()
         self.folder, exports = folder, ""
         archive = pack(entries_of(files))
         if state is not None:
             archive, self.folder, exports = load_archive(state), state["folder"], state["exports"]
         options = {"archive": archive, "folder": self.folder, "exports": exports, "variables": VARIABLES}
-        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
-            self.channel, channel = socket.socketpair()
-            ours.callback(self.channel.close)
-            theirs.callback(channel.close)
-            ours.callback(self.listener.close)
-            null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-            theirs.callback(os.close, null)
-            self.output, output = self.listener.pipe(limits.output_bytes)
-            theirs.callback(os.close, output)
-            lifetime = replace(limits, cpu_s=LIFETIME_CPU_S)
-            fds = [null, output, output, channel.fileno()]
-            self.launch = launch(NewRun("machine", {**options, "shell": probe.bash()}, fds, lifetime))
-            ours.callback(self.launch.close)
-            self._finalizer = weakref.finalize(self, _end, self.launch, ours.pop_all(), os.getpid())
-            self._finalizer.atexit = False  # at exit, the sandbox kills the remaining machines
+        super().__init__(launch, "machine", {**options, "shell": probe.bash()}, limits, streams=1)
+        (self.output,) = self.outputs
         self.channel.setblocking(False)
-        self.listener.watch(self.channel.fileno())
-        self.listener.watch(self.launch.fileno())
         self._received, self._ready = bytearray(), False
 
     # ---- the contract
@@ -169,7 +147,7 @@ class ZygoteMachine(Machine):
 
     def close(self) -> None:
         self.ended = self.ended or "closed"
-        self._finalizer()
+        super().close()
 
     # ---- requests
 
@@ -299,9 +277,3 @@ class ZygoteMachine(Machine):
         body = bytes(self._received[SIZES.size + head_size : end])
         del self._received[:end]
         return head, body
-
-
-def _end(launch: Launch, resources: contextlib.ExitStack, owner: int) -> None:
-    if owner == os.getpid():
-        launch.kill(Status.KILLED)
-    resources.close()

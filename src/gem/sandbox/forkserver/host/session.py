@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 import socket
 import time
-import weakref
 from dataclasses import replace
 from typing import Annotated
 
@@ -16,10 +14,9 @@ import msgspec
 
 from gem.errors import SandboxError
 from gem.sandbox.admission import admission
-from gem.sandbox.forkserver.host.execution import START_S, Launch, Launcher, NewRun, RunExit, run_status
+from gem.sandbox.forkserver.host.execution import START_S, LastingRun, Launcher, RunExit, run_status
 from gem.sandbox.forkserver.protocol import IDLE_S
 from gem.sandbox.interpreter_session import LENGTH, InterpreterSession
-from gem.sandbox.output import OutputReader
 from gem.sandbox.process import ProcessExit
 from gem.sandbox.results import Limits, Result, Status
 
@@ -27,7 +24,6 @@ SEND_S = 0.1  # time to send an interrupt
 INTERRUPT_S = 1.0  # time for a cell to end after an interrupt
 HANGUP_S = 1.0  # time for an interpreter to exit after it closed its socket
 DEATH_S = 10.0  # time for a killed interpreter to exit
-LIFETIME_CPU_S = 1e6  # CPU limit of an interpreter; its cells have limits of their own
 ANSWER_BYTES = 4096
 QUICK_S = IDLE_S / 2
 QUICK_BYTES = 65536  # a larger cell may not fit in the socket of an interpreter that is stopped
@@ -59,30 +55,13 @@ class ZygoteSession(InterpreterSession):
         super().__init__(lambda: _Interpreter(launch, limits), limits, at_once=True)
 
 
-class _Interpreter:
-    """A running interpreter with the host's ends of its streams."""
+class _Interpreter(LastingRun):
+    """A running interpreter."""
 
     def __init__(self, launch: Launcher, limits: Limits) -> None:
-        self.limits, self.ready = limits, False
-        self.listener = OutputReader()
-        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
-            self.channel, channel = socket.socketpair()
-            ours.callback(self.channel.close)
-            theirs.callback(channel.close)
-            ours.callback(self.listener.close)
-            null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-            theirs.callback(os.close, null)
-            self.outputs, outputs = zip(*(self.listener.pipe(limits.output_bytes) for _ in range(2)), strict=True)
-            for fd in outputs:
-                theirs.callback(os.close, fd)
-            lifetime = replace(limits, cpu_s=LIFETIME_CPU_S)
-            self.launch = launch(NewRun("session", {}, [null, *outputs, channel.fileno()], lifetime))
-            self._idle()
-            ours.callback(self.launch.close)
-            self._finalizer = weakref.finalize(self, _end, self.launch, ours.pop_all(), os.getpid())
-            self._finalizer.atexit = False  # at exit, the sandbox kills the remaining interpreters
-        self.listener.watch(self.channel.fileno())
-        self.listener.watch(self.launch.fileno())
+        super().__init__(launch, "session", {}, limits)
+        self.ready = False
+        self._idle()
 
     def run(self, name: str, code: str, wall_s: float) -> Result:
         """Run a cell. Raises SandboxError if the fork server died."""
@@ -121,9 +100,6 @@ class _Interpreter:
 
     def kill(self) -> None:
         self.launch.kill(Status.KILLED)
-
-    def close(self) -> None:
-        self._finalizer()
 
     def _idle(self) -> None:
         """Announce the end of a cell. A cell that ends within QUICK_S from now need not be announced at all."""
@@ -197,12 +173,6 @@ class _Interpreter:
         self.listener.drain(*self.outputs)
         out, err = (self.listener.captures[fd] for fd in self.outputs)
         return ended.result(status, out, err, time.monotonic() - start, state_lost=state_lost)
-
-
-def _end(launch: Launch, resources: contextlib.ExitStack, owner: int) -> None:
-    if owner == os.getpid():
-        launch.kill(Status.KILLED)
-    resources.close()
 
 
 def _decoded(answer: bytes) -> CellAnswer | None:
