@@ -39,10 +39,11 @@ def test_all_threads_share_one_sandbox():
     assert len(found) == 1
 
 
-def test_a_closed_shared_sandbox_is_replaced():
-    first = get_sandbox("subprocess")
+@pytest.mark.parametrize(("backend", "level"), [("subprocess", "auto"), ("zygote", "basic")])
+def test_a_closed_shared_sandbox_is_replaced(backend, level):
+    first = get_sandbox(backend, level=level)
     first.close()
-    second = get_sandbox("subprocess")
+    second = get_sandbox(backend, level=level)
     assert second is not first and second.run("print(1)").stdout == "1\n"
 
 

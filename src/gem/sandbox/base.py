@@ -66,9 +66,6 @@ class Sandbox(ABC):
     except the interpreter and the libraries. They inherit no environment variables from the host and start in an empty
     private directory. Backends with weaker isolation say so in report().
 
-    A backend defines ``_run(job)``, session(), report() and close(), and ``_run_case(job, case)`` or
-    ``_run_tests(job, cases, stop)`` if it can call functions.
-
     Attributes:
         limits: default limits of every call.
         closed: whether close() was called.
@@ -112,7 +109,7 @@ class Sandbox(ABC):
         return self._run(Job(command=arguments, stdin=stdin, limits=limits, files=checked_files(files)))
 
     def _run(self, job: Job) -> Result:
-        """Run a program or a command. Raises SandboxError if the sandbox fails."""
+        """Run a program or a command. A backend defines this, and _run_case() or _run_tests() to call functions."""
         raise NotImplementedError(f"{type(self).__name__} must define _run(job)")
 
     @abstractmethod

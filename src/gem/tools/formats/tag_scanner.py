@@ -108,7 +108,7 @@ class TagScanner:
         opens, closes = self.find("<think>", 0), self.find("</think>", 0)
         if closes is None or (opens is not None and opens < closes):
             return 0
-        return 0 if any(start < closes < end for start, end in self._quotes_at(closes, 0)) else closes
+        return closes if self._quote_around(closes, 0) is None else 0
 
     def _search(self, position: int) -> re.Match[str] | None:
         """Return the first match of the event pattern at or after a position, or None.
@@ -152,7 +152,8 @@ class TagScanner:
         close = self._closing(name, inner)
         end = inner if close is None else close + len(name) + 3
         # Skip the tag if a quoted string contains the whole call, or consists of the opening tag.
-        if any(a < start and (end < b or (a + 1 == start and inner + 1 == b)) for a, b in self._quotes_at(start, 0)):
+        quote = self._quote_around(start, 0)
+        if quote is not None and (end < quote[1] or quote == (start - 1, inner + 1)):
             return None
         if name in self._structured:
             return TagMatch(name, False, start, inner, None, inner)
@@ -173,26 +174,26 @@ class TagScanner:
         return first if close is None else close
 
     def _is_content(self, name: str, inner: int, close: int) -> bool:
-        for start, end in self._quotes_at(close, inner):
-            if start < close and close + len(name) + 3 < end:
-                opens = self.find(f"<{name}>", close)
-                return opens is None or opens >= end  # otherwise the two quotation marks belong to different calls
-        return False
+        quote = self._quote_around(close, inner)
+        if quote is None or close + len(name) + 3 >= quote[1]:
+            return False
+        opens = self.find(f"<{name}>", close)
+        return opens is None or opens >= quote[1]  # otherwise the two quotation marks belong to different calls
 
     def _opens_again(self, name: str, inner: int, close: int) -> bool:
         tag = f"<{name}>"
         offset = self.find(tag, inner)
         while offset is not None and offset < close:
-            if not any(start < offset and offset + len(tag) < end for start, end in self._quotes_at(offset, inner)):
+            quote = self._quote_around(offset, inner)
+            if quote is None or offset + len(tag) >= quote[1]:
                 return True
             offset = self.find(tag, offset + 1)
         return False
 
-    def _quotes_at(self, position: int, least: int) -> list[tuple[int, int]]:
-        """Return the span of the last quoted string that starts before a position on the same line.
+    def _quote_around(self, position: int, least: int) -> tuple[int, int] | None:
+        """Return the span of the quoted string on the same line that a position is inside of, or None.
 
-        The list is empty if there is no such string. Text before offset ``least`` is ignored, unless more than
-        _MAX_QUOTE_WINDOWS scans are cached.
+        Text before offset ``least`` is ignored, unless more than _MAX_QUOTE_WINDOWS scans are cached.
         """
         newlines = self._all("\n")
         line = bisect_left(newlines, position)
@@ -200,11 +201,11 @@ class TagScanner:
         end = newlines[line] if line < len(newlines) else len(self.text)
         if (begin, end) not in self._quotes:
             if begin == least and least and len(self._quotes) > _MAX_QUOTE_WINDOWS:
-                return self._quotes_at(position, 0)
+                return self._quote_around(position, 0)
             self._quotes[begin, end] = self._scan_quotes(begin, end)
         spans = self._quotes[begin, end]
         around = bisect_left(spans, (position,)) - 1
-        return spans[around : around + 1] if around >= 0 else []
+        return spans[around] if around >= 0 and position < spans[around][1] else None
 
     def _scan_quotes(self, begin: int, end: int) -> list[tuple[int, int]]:
         spans: list[tuple[int, int]] = []

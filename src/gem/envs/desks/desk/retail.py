@@ -333,10 +333,6 @@ class DeskTool(BaseTool):
         result: ToolResult = self._env.call(call, self._shop, self._tools)
         return result
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        build, args, state = super().__reduce__()
-        return build, args, {**state, "_env": self._env}
-
 
 def retail(
     *, split: Split = "train", max_turns: int = 60, format: str = "tags", user: Mapping[str, Any] | None = None

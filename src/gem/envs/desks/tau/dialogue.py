@@ -271,10 +271,6 @@ class DialogueTool(BaseTool):
         result: ToolResult = self._env.call(call)
         return result
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        build, args, state = super().__reduce__()
-        return build, args, {**state, "_env": self._env}
-
 
 class DialogueTools(ToolEnvWrapper):
     """A ToolEnvWrapper whose calls can end the conversation."""
