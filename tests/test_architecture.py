@@ -77,8 +77,8 @@ SUB_ROWS = {
     ],
     "sandbox.forkserver.host": [
         ("execution",),
-        ("launch", "session"),
-        ("batch", "probe"),
+        ("lasting", "launch"),
+        ("batch", "probe", "session"),
         ("machine",),
         ("sandbox",),
         ("__init__",),

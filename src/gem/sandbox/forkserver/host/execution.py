@@ -13,7 +13,6 @@ import os
 import select
 import socket
 import time
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -28,7 +27,6 @@ from gem.sandbox.results import Limits, Result, Status
 START_S = 120.0  # time for the server to import libraries, even on a busy machine
 ANSWER_S = 30.0  # time for a server to answer, even on a busy machine
 DEATH_S = 30.0  # time for a killed run to end, even on a busy machine
-LIFETIME_CPU_S = 1e6  # CPU limit of an interpreter or a machine; its cells or commands have limits of their own
 LAST_LINE = 4096  # characters of stderr that may contain its last line
 
 
@@ -267,56 +265,6 @@ def _ended(run: Launch, listener: OutputReader, deadline: float) -> RunExit:
         run.close_server(0)
         raise SandboxError(f"a killed run did not end within {DEATH_S:g} s")
     return ended
-
-
-class LastingRun:
-    """A run that answers requests over a socket of its own, until it is closed: an interpreter or a machine.
-
-    Args:
-        launch: starts the run.
-        entry, options: see NewRun. The run receives its output streams as 1 and 2 and the socket as 3.
-        limits: limits of each request, and except for the CPU limit, of the run.
-        streams: 2 to read stdout and stderr from different pipes, 1 to read them from the same pipe.
-
-    Attributes:
-        channel: the socket.
-        outputs: read ends of the pipes; ``listener`` has what was read.
-    """
-
-    def __init__(
-        self, launch: Launcher, entry: str, options: dict[str, Any], limits: Limits, *, streams: int = 2
-    ) -> None:
-        self.limits, self.listener = limits, OutputReader()
-        self.outputs: list[int] = []
-        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
-            ours.callback(self.listener.close)
-            self.channel, channel = socket.socketpair()
-            ours.callback(self.channel.close)
-            theirs.callback(channel.close)
-            fds = [os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)]
-            theirs.callback(os.close, fds[0])
-            for _ in range(streams):
-                reader, writer = self.listener.pipe(limits.output_bytes)
-                theirs.callback(os.close, writer)
-                self.outputs.append(reader)
-                fds.append(writer)
-            fds = [*fds[:2], fds[-1], channel.fileno()]
-            self.launch = launch(NewRun(entry, options, fds, replace(limits, cpu_s=LIFETIME_CPU_S)))
-            ours.callback(self.launch.close)
-            self._finalizer = weakref.finalize(self, _end, self.launch, ours.pop_all(), os.getpid())
-            self._finalizer.atexit = False  # at exit, the sandbox kills the remaining runs
-        self.listener.watch(self.channel.fileno())
-        self.listener.watch(self.launch.fileno())
-
-    def close(self) -> None:
-        """Kill the run and release its resources. A second call has no effect."""
-        self._finalizer()
-
-
-def _end(launch: Launch, resources: contextlib.ExitStack, owner: int) -> None:
-    if owner == os.getpid():
-        launch.kill(Status.KILLED)
-    resources.close()
 
 
 def readable(channel: socket.socket, until: float | None) -> bool:

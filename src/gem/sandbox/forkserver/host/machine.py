@@ -1,4 +1,4 @@
-"""The host side of a machine in the local sandbox. A machine uses no thread and four descriptors."""
+"""The host side of a machine in the local sandbox."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 from gem.errors import BadValue, SandboxError
 from gem.sandbox.admission import admission
 from gem.sandbox.forkserver.host import probe
-from gem.sandbox.forkserver.host.execution import START_S, LastingRun, Launcher
+from gem.sandbox.forkserver.host.execution import START_S, Launcher
+from gem.sandbox.forkserver.host.lasting import LastingRun
 from gem.sandbox.machine import (
     HOME,
     SHELL_PATH,

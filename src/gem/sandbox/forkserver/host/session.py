@@ -1,4 +1,4 @@
-"""The host side of a session with an isolated interpreter. A session uses no thread and four descriptors."""
+"""The host side of a session with an isolated interpreter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import msgspec
 
 from gem.errors import SandboxError
 from gem.sandbox.admission import admission
-from gem.sandbox.forkserver.host.execution import START_S, LastingRun, Launcher, RunExit, run_status
+from gem.sandbox.forkserver.host.execution import START_S, Launcher, RunExit, run_status
+from gem.sandbox.forkserver.host.lasting import LastingRun
 from gem.sandbox.forkserver.protocol import IDLE_S
 from gem.sandbox.interpreter_session import LENGTH, InterpreterSession
 from gem.sandbox.process import ProcessExit
