@@ -9,12 +9,16 @@ Times are CPU seconds of one process, so that other programs on the machine do n
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "envs" / "web" / "forms"))
+from forms_reader import Reader
+
 from gem.envs.web.forms.env import SITES, FormsEnv
-from gem.envs.web.forms.players import Reader
 
 
 class StopsAtOnce:

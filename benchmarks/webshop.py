@@ -15,6 +15,7 @@ import os
 import random
 import resource
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,9 +23,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "envs" / "web" / "webshop"))
+from shoppers import FirstHit, RightKind, Shopper
+
 from gem.envs.web.webshop import mini
 from gem.envs.web.webshop.env import MiniWebshopEnv
-from gem.envs.web.webshop.players import FirstHit, Oracle, RightKind, Shopper
+from gem.envs.web.webshop.players import Oracle
 from gem.envs.web.webshop.published import published_catalogue
 
 STORED = Path(__file__).parent.parent / "src/gem/envs/data/webshop/baselines.json"

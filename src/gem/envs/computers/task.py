@@ -14,7 +14,7 @@ from gem.sandbox.machine import EPOCH_S, FILE, HOME, LINK, FileEntry, Machine, M
 
 CANARY = "gem-terminal-canary-5b1f6c2e-7d3a-4c0e-9a57-1e2d8f4b6a90"  # in every file of tasks; never train on such files
 MAX_LEVEL = 3
-_SET_TIMES = f"find . -depth -newermt @{EPOCH_S} -exec touch -hd @{EPOCH_S} {{}} +"
+SET_TIMES = f"find . -depth -newermt @{EPOCH_S} -exec touch -hd @{EPOCH_S} {{}} +"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +38,21 @@ class HiddenCheck:
     files: Mapping[str, str] = field(default_factory=dict)
     expected: Mapping[str, str | None] = field(default_factory=dict)
     only: tuple[str, ...] = ()
+
+
+def shell_check(
+    name: str,
+    script: str,
+    *,
+    stdout: str | None = None,
+    files: Mapping[str, str] = {},
+    expected: Mapping[str, str | None] = {},
+    only: tuple[str, ...] = (),
+    shell: str = "/bin/sh",
+) -> HiddenCheck:
+    """Return a check that runs a script."""
+    arguments = (shell, "-c", script)
+    return HiddenCheck(name=name, arguments=arguments, stdout=stdout, files=files, expected=expected, only=only)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +96,7 @@ class TerminalTask:
     files: Mapping[str, str | FileEntry]
     expected: Mapping[str, str | None]
     solution: tuple[str, ...]
-    near_misses: tuple[str, ...]
+    near_misses: tuple[str, ...] = ()
     links: Mapping[str, str] = field(default_factory=dict)
     complete: tuple[str, ...] = ()
     checks: tuple[HiddenCheck, ...] = ()
@@ -103,7 +118,7 @@ def start_task(task: TerminalTask, start: Callable[[MachineFiles], Machine]) -> 
     machine = start(task.entries())
     try:
         if task.setup:
-            result = machine.run(["/bin/bash", "-ec", f"{task.setup}\n{_SET_TIMES}"])
+            result = machine.run(["/bin/bash", "-ec", f"{task.setup}\n{SET_TIMES}"])
             if not result.ok:
                 raise SandboxError(f"the setup of a task failed: {result.status} {result.stdout[-500:]!r}")
     except BaseException:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gem.envs.computers.swe.mini import make_task, written_faults
+from gem.envs.computers.swe.mini import make_task
 from gem.envs.computers.swe.repository import NAMES, load
 from gem.envs.computers.task import start_task
 from gem.envs.computers.verify import verify
@@ -39,7 +39,7 @@ HACKS = {  # written into the package; none of them repairs anything
 def broken_with(name, number):
     """Return the fault, and the path and text of the file that a near miss changes."""
     fault, old, new = _module.NEAR_MISSES[name][number]
-    defect = written_faults(name)[fault]
+    defect = load(name).written[fault]
     files = load(name).broken(defect.edits)
     (path,) = [path for path, text in files.items() if old in text]
     assert files[path].count(old) == 1
@@ -85,7 +85,7 @@ def test_a_near_miss_scores_0(machines, name, number):
     "name", [pytest.param(n, marks=[] if n == "spans" else [pytest.mark.exhaustive]) for n in NAMES]
 )
 def test_code_in_the_package_that_tampers_with_the_tests_scores_0(machines, name):
-    repository, defect = load(name), written_faults(name)[0]
+    repository, defect = load(name), load(name).written[0]
     path = f"{name}/__init__.py"
     task, text = make_task(repository, [defect]), repository.broken(defect.edits)[path]
     for hack, source in HACKS.items():
@@ -98,7 +98,7 @@ def test_code_in_the_package_that_tampers_with_the_tests_scores_0(machines, name
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NAMES)
 def test_repairs_are_judged_the_same_each_time(machines, name):
-    for defect in written_faults(name)[::4]:
+    for defect in load(name).written[::4]:
         task = make_task(load(name), [defect])
         right = {f"repo/{path}": text for path, text in load(name).files.items()}
         assert [fault_after(task, right) for _ in range(3)] == [""] * 3

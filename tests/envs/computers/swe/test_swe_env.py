@@ -2,12 +2,14 @@
 
 import pickle
 import random
+import shlex
 import shutil
 
 import pytest
 
 import gem
-from gem.envs.computers.swe.mini import TEMPLATES, make_task, written_faults
+from gem.envs.computers.swe import driver
+from gem.envs.computers.swe.mini import TEMPLATES, make_task
 from gem.envs.computers.swe.repository import FOLDER, NAMES, Edit, load, reproduction
 from gem.envs.computers.swe.swe_env import Oracle
 from gem.envs.computers.task import CANARY, start_task
@@ -46,7 +48,7 @@ def check_scores(name, faults):
 
 
 def test_there_are_enough_faults():
-    written = {name: written_faults(name) for name in NAMES}
+    written = {name: load(name).written for name in NAMES}
     assert min(map(len, written.values())) >= 8
     assert sum(map(len, written.values())) >= 100
     assert sum(len(load(name).mutations) for name in NAMES) + sum(map(len, written.values())) >= 500
@@ -55,7 +57,7 @@ def test_there_are_enough_faults():
 @names
 def test_every_fault_fits_its_repository_and_differs_from_the_others(name):
     repository = load(name)
-    changes = [fault.edits for fault in written_faults(name)] + [(mutation.edit,) for mutation in repository.mutations]
+    changes = [fault.edits for fault in load(name).written] + [(mutation.edit,) for mutation in repository.mutations]
     broken = [tuple(repository.broken(edits).values()) for edits in changes]
     assert len(set(broken)) == len(changes)
     assert tuple(repository.files.values()) not in broken
@@ -67,7 +69,7 @@ def test_every_fault_fits_its_repository_and_differs_from_the_others(name):
 
 @names
 def test_issues_do_not_name_the_files_of_the_fault(name):
-    for fault in written_faults(name):
+    for fault in load(name).written:
         assert not any(edit.path in fault.issue or edit.path.rpartition("/")[2] in fault.issue for edit in fault.edits)
 
 
@@ -92,7 +94,6 @@ def test_hidden_tests_and_results_are_not_among_the_files():
     for template in TEMPLATES:
         task = template(random.Random(1), 2)
         assert not [path for path in task.files if "hidden" in path or "probes" in path]
-        assert len(task.near_misses) >= 5
 
 
 def test_two_faults_make_two_issues():
@@ -118,7 +119,7 @@ def test_a_reproduction_has_the_imports_and_helpers_that_it_needs():
 @names
 def test_a_repair_scores_1_and_the_broken_repository_0(python, name):
     mutation = load(name).defect(load(name).mutations[0])
-    check_scores(name, [mutation] if name == NAMES[0] else written_faults(name)[:1])
+    check_scores(name, [mutation] if name == NAMES[0] else load(name).written[:1])
 
 
 @pytest.mark.exhaustive
@@ -126,7 +127,7 @@ def test_a_repair_scores_1_and_the_broken_repository_0(python, name):
 @names
 def test_every_repair_scores_1_and_every_broken_repository_0(python, name, kind):
     made = map(load(name).defect, load(name).mutations)
-    for fault in written_faults(name) if kind == "written" else made:
+    for fault in load(name).written if kind == "written" else made:
         check_scores(name, [fault])
 
 
@@ -138,33 +139,55 @@ def test_one_repair_of_two_scores_0(python, name):
         task = template(random.Random(seed), 3)
         assert fault_after(task, *task.solution) == ""
         assert fault_after(task) != ""
-        written = [f for f in written_faults(name) if f.issue in task.instruction]
+        written = [f for f in load(name).written if f.issue in task.instruction]
         for fault in written:
             assert fault_after(make_task(load(name), [fault])) != ""
 
 
+def cheats(repository):
+    """Return scripts that try to pass without a repair."""
+    start = f"repo/{repository.name}/__init__.py"
+    rows = "".join(driver.line(name, "x", "digests") for name in repository.expected)
+
+    def prepend(source):
+        return f"{{ echo {shlex.quote(source)}; cat {start}; }} > new && mv new {start}"
+
+    return (
+        "for f in repo/tests/test_*.py; do echo 'import unittest' > $f; done",
+        "rm -r repo/tests",
+        prepend("import os; os._exit(0)"),
+        prepend("import os, sys; os.write(1, sys.stdin.read().encode()); os._exit(0)"),
+        prepend(f"import os; os.write(1, {rows.encode()!r}); os._exit(0)"),
+        "mkdir repo/unittest; echo 'main = TestCase = object' > repo/unittest/__init__.py",
+        prepend("import unittest; unittest.TestCase.assertEqual = lambda *a: None"),
+        prepend("import hashlib; hashlib.sha256 = None"),
+        "echo 'import os; os._exit(0)' | tee repo/sitecustomize.py > sitecustomize.py",
+        f"rm -r repo/{repository.name}; mkdir -p repo/{repository.name}; touch {start}",
+    )
+
+
 def test_edits_of_tests_and_forged_results_score_0(python):
-    task = make_task(load("spans"), written_faults("spans")[:1])
-    for script in task.near_misses:
+    task = make_task(load("spans"), load("spans").written[:1])
+    for script in cheats(load("spans")):
         assert fault_after(task, script) != "", script
 
 
 @pytest.mark.exhaustive
 @names
 def test_edits_of_tests_and_forged_results_score_0_everywhere(python, name):
-    task = make_task(load(name), written_faults(name)[:1])
-    for script in task.near_misses:
+    task = make_task(load(name), load(name).written[:1])
+    for script in cheats(load(name)):
         assert fault_after(task, script) != "", script
 
 
 def test_a_repair_counts_whatever_is_printed_or_left_beside_the_package(python):
-    task = make_task(load("calc"), written_faults("calc")[:1])
+    task = make_task(load("calc"), load("calc").written[:1])
     more = "echo 'print(\"debugging\")' >> repo/calc/__init__.py; rm -r repo/tests; echo x > repo/more.py"
     assert fault_after(task, *task.solution, "cd repo && python3 -m unittest", f"cd; {more}") == ""
 
 
 def test_a_repair_that_breaks_something_else_scores_0(python):
-    task = make_task(load("calc"), written_faults("calc")[:1])
+    task = make_task(load("calc"), load("calc").written[:1])
     assert fault_after(
         task, *task.solution, "sed -i 's/return left + right/return right + left + 0.5/' repo/calc/values.py"
     )

@@ -8,12 +8,12 @@ import re
 from collections import Counter
 
 import pytest
+from forms_reader import Reader
 
 import gem
 from gem.core import StopReason
 from gem.envs.invented import first_difference
 from gem.envs.web.forms.env import SITES, FormsEnv, Oracle, State
-from gem.envs.web.forms.players import Reader
 from gem.envs.web.forms.site import View
 from gem.envs.web.forms.widgets import PageWindow, alert, button, link, page, row, table, text, textbox
 from gem.errors import BadValue

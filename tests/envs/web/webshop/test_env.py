@@ -7,13 +7,14 @@ import pickle
 from dataclasses import replace
 
 import pytest
+from shoppers import FirstHit, RightKind, Shopper
 
 import gem
 from gem.core import StopReason
 from gem.envs.web.webshop.env import MiniWebshopEnv, ShopEnv, read_action
 from gem.envs.web.webshop.mini import MIN_PRODUCTS
 from gem.envs.web.webshop.pages import PER_PAGE, Links, done_page, render
-from gem.envs.web.webshop.players import FirstHit, Oracle, RightKind, Shopper
+from gem.envs.web.webshop.players import Oracle
 from gem.envs.web.webshop.products import Goal, Product
 from gem.envs.web.webshop.store import Catalogue, write_catalogue
 from gem.errors import BadValue, EpisodeOver

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gem.core import Env
 from gem.envs.computers.containers import exported_verifier
-from gem.envs.computers.task import CANARY, TerminalTask
+from gem.envs.computers.task import CANARY, SET_TIMES, TerminalTask
 from gem.envs.computers.terminal.env import TerminalEnv
 from gem.errors import BadValue
 from gem.sandbox.machine import EPOCH_S, FILE, FOLDER, HOME, LINK, FileEntry
@@ -22,7 +22,6 @@ PACKAGES = {  # program → package of Debian; the others are in the base image
     "sqlite3": "sqlite3",
 }
 _DATES = f'GIT_AUTHOR_DATE="{EPOCH_S} +0000" GIT_COMMITTER_DATE="{EPOCH_S} +0000"'
-_SET_TIMES = f"find . -depth -newermt @{EPOCH_S} -exec touch -hd @{EPOCH_S} {{}} +"
 _MARK = f"# canary: {CANARY}\n"
 
 
@@ -66,7 +65,7 @@ def write_harbor(task: TerminalTask, place: Path, *, name: str, programs: Iterab
     )
     setup = ""
     if task.setup:
-        run = f"su user -c 'cd && {_DATES} bash -e /opt/setup.sh && {_SET_TIMES}'"
+        run = f"su user -c 'cd && {_DATES} bash -e /opt/setup.sh && {SET_TIMES}'"
         setup = f"COPY setup.sh /opt/setup.sh\nRUN {run} && rm /opt/setup.sh\n"
     environment = f"{base}ADD files.tar /\n{setup}WORKDIR {HOME}\n"
     tests = f"{base}RUN rm -r {HOME}\nCOPY . /tests\nRUN chmod -R go= /tests\n"

@@ -10,6 +10,7 @@ import os
 import secrets
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -58,10 +59,15 @@ class DatabaseService:
     def start(self, task: ServiceTask) -> None:
         """Replace the database by the first database of a task."""
         self._archive = b""
-        template = None if isinstance(task, ShopTask) else self._template(task.require_state())
-        self._create(template, task.preparation if isinstance(task, ShopTask) else "")
-        if template is None and not isinstance(task, ShopTask):
-            self._prepare(task)
+        if isinstance(task, ShopTask):
+            self._create(preparation=task.preparation)
+            return
+        template = self._template(task.require_state())
+        self._create(template)
+        if template is None:
+            code, said = self._python(task, "prepare_environment.py", self._password, RESTORE_S)
+            if code:
+                raise SandboxError(f"prepare_environment.py of {task.name} failed: {said}")
 
     def server(self) -> dict[str, Any]:
         """Return the configuration of the MCP server. Raises MissingDependency if it is not installed."""
@@ -233,25 +239,16 @@ class DatabaseService:
             self.cluster.sql("SELECT 1")
         return f"the database cannot be read: {reason}"
 
-    def _prepare(self, task: ServiceTask) -> None:
-        code, said = self._python(task, "prepare_environment.py", self._password, RESTORE_S)
-        if code:
-            raise SandboxError(f"prepare_environment.py of {task.name} failed: {said}")
-
     def _python(self, task: ServiceTask, name: str, password: str, timeout: float) -> tuple[int, str]:
         """Run a program of a task on the host. Returns its exit status and its last line."""
+        path = task.folder / name
+        if not path.is_file():
+            raise SandboxError(f"a program of the task is gone: {path}")
         variables = self.cluster.variables(self.role, password, self.database)
         for key in ("HOST", "PORT", "PASSWORD", "DATABASE"):
             variables[f"POSTGRES_{key}"] = variables[f"PG{key}"]
         variables |= {"POSTGRES_USERNAME": self.role, "DATABASE_URL": self._url(password), "PYTHONIOENCODING": "utf-8"}
         variables["PYTHONDONTWRITEBYTECODE"] = "1"
-        return self._program(task.folder / name, variables, timeout)
-
-    def _program(self, path: Path, variables: dict[str, str], timeout: float) -> tuple[int, str]:
-        import subprocess
-
-        if not path.is_file():
-            raise SandboxError(f"a program of the task is gone: {path}")
         try:
             done = subprocess.run(
                 [sys.executable, "-c", RUNNER, str(path)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -13,6 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, overload
 
@@ -34,60 +36,15 @@ REFERENCES = [
     ("order_lines", ("product_id",), "products", ("id",), "a"),
 ]
 _NAMES = [
-    "Ada Berg",
-    "Ben Costa",
-    "Cleo Dunn",
-    "Dina Eco",
-    "Emil Falk",
-    "Fay Grant",
-    "Gus Holm",
-    "Hana Ito",
-    "Ivo Jansen",
+    *("Ada Berg", "Ben Costa", "Cleo Dunn", "Dina Eco", "Emil Falk"),
+    *("Fay Grant", "Gus Holm", "Hana Ito", "Ivo Jansen"),
 ]
 _CITIES = ["Bergen", "Dover", "Lyon", "Porto", "Turku"]
 _PRODUCTS = ["chair", "desk", "lamp", "paper", "shelf", "stool", "toner", "vase"]
 _STATUSES = ["cancelled", "new", "paid", "shipped"]
 # Equal names of types; a task names the first.
 _TYPES = {"character varying": "text", "bigint": "integer"}
-_OTHERS = "n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') AND n.nspname !~ '^pg_(temp|toast_temp)_'"
-_CATALOG = f"""
-SELECT json_build_object(
- 'relations', (SELECT json_agg(json_build_array(n.nspname, c.relname, c.relkind, c.relrowsecurity, c.relpersistence))
-   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind <> 'i' AND {_OTHERS}),
- 'columns', (SELECT json_agg(json_build_array(c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
-     a.attgenerated <> '' OR a.attidentity <> '' OR a.atthasdef) ORDER BY a.attnum)
-   FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-   WHERE c.relkind IN ('r', 'v') AND a.attnum > 0 AND NOT a.attisdropped AND {_OTHERS}),
- 'keys', (SELECT json_agg(json_build_array(c.relname, (SELECT json_agg(a.attname ORDER BY a.attname) FROM pg_attribute a
-     WHERE a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1]))))
-   FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-   WHERE i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL AND {_OTHERS}),
- 'references', (SELECT json_agg(json_build_array(c.relname, (SELECT json_agg(a.attname ORDER BY a.attnum)
-     FROM pg_attribute a WHERE a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)), f.relname,
-     (SELECT json_agg(a.attname ORDER BY a.attnum) FROM pg_attribute a
-       WHERE a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey)),
-     CASE k.confdeltype WHEN 'r' THEN 'a' ELSE k.confdeltype END))
-   FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid JOIN pg_class f ON f.oid = k.confrelid
-   WHERE k.contype = 'f' AND k.convalidated AND NOT k.condeferrable),
- 'code', (SELECT json_agg(name) FROM (
-   SELECT 'function ' || p.proname AS name FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE {_OTHERS}
-   UNION ALL SELECT 'trigger ' || tgname FROM pg_trigger WHERE NOT tgisinternal
-   UNION ALL SELECT 'disabled trigger ' || tgname FROM pg_trigger WHERE tgenabled <> 'O'
-   UNION ALL SELECT 'rule ' || r.rulename FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class
-     JOIN pg_namespace n ON n.oid = c.relnamespace WHERE r.rulename <> '_RETURN' AND {_OTHERS}
-   UNION ALL SELECT 'policy ' || polname FROM pg_policy
-   UNION ALL SELECT 'check ' || k.conname FROM pg_constraint k JOIN pg_namespace n ON n.oid = k.connamespace
-     WHERE k.contype NOT IN ('p', 'u', 'f', 'n') AND {_OTHERS}
-   UNION ALL SELECT 'inheritance of ' || inhrelid::regclass FROM pg_inherits
-   UNION ALL SELECT 'type ' || t.typname FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
-     WHERE t.typtype <> 'c' AND t.typcategory <> 'A' AND {_OTHERS}
-   UNION ALL SELECT 'operator ' || oprname FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace
-     WHERE {_OTHERS}
-   UNION ALL SELECT 'cast ' || oid FROM pg_cast WHERE oid >= 16384
-   UNION ALL SELECT 'extension ' || extname FROM pg_extension WHERE extname <> 'plpgsql'
-   UNION ALL SELECT 'schema ' || nspname FROM pg_namespace n WHERE nspname <> 'public' AND {_OTHERS}
-   UNION ALL SELECT 'large object ' || oid FROM pg_largeobject_metadata) AS others))
-"""
+_OWN = "n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') AND n.nspname !~ '^pg_(temp|toast_temp)_'"
 
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
@@ -128,7 +85,7 @@ class ShopTask(ServiceTask):
         Args:
             query: runs a script and returns its output. It raises QueryFailed if the database refuses it.
         """
-        if structure := self._structure_fault(json.loads(query(_CATALOG))):
+        if structure := self._structure_fault(json.loads(query(_catalog()))):
             return structure
         change, later = self.probe
         expected = [*self.rows.items(), *([(self.made[0], later)] if change else [])]
@@ -169,6 +126,12 @@ class ShopTask(ServiceTask):
     def _is_required(self, table: str, column: str) -> bool:
         primary = any(table == name and column in names for name, names in KEYS)
         return primary or (table, column) in self.required
+
+
+@cache
+def _catalog() -> str:
+    """Return the query of the structure of a database."""
+    return (files("gem.envs") / "data" / "mcpmark" / "catalog.sql").read_text("utf-8").replace("{own}", _OWN)
 
 
 def _family(name: str) -> str:
@@ -286,10 +249,8 @@ def merge_customers(rng: random.Random, rows: Rows) -> dict[str, Any]:
     for number, twin in enumerate(twins, 11):
         email = twin["email"].upper() if number % 2 else twin["email"].title()
         customers.append({"id": number, "name": twin["name"].split()[0], "city": twin["city"], "email": email})
-    namesake = rng.choice(customers[:7])
-    customers.append(
-        {**namesake, "id": 14, "email": f"x{namesake['email']}"}
-    )  # another person of the same name and city
+    namesake = rng.choice(customers[:7])  # a second person of this name and city
+    customers.append({**namesake, "id": 14, "email": f"x{namesake['email']}"})
     for order in rows["orders"][::3]:
         order["customer_id"] = rng.choice((11, 12, 13, 14))
     preparation = creation(rows)

@@ -7,33 +7,23 @@ Canary: gem-terminal-canary-5b1f6c2e-7d3a-4c0e-9a57-1e2d8f4b6a90
 from __future__ import annotations
 
 import random
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from gem._internal.imports import resolve
 from gem.envs.computers.swe import driver
 from gem.envs.computers.swe.repository import NAMES, Defect, Edit, Repository, load
-from gem.envs.computers.task import HiddenCheck, TerminalTask
+from gem.envs.computers.task import HiddenCheck, TerminalTask, shell_check
 
 PROGRAMS = ("python3",)
-_SHELL = ("/bin/sh", "-c")
 _DRIVER = Path(driver.__file__)
-
-
-def written_faults(name: str) -> tuple[Defect, ...]:
-    """Return the faults of a repository that were written by hand."""
-    found: tuple[Defect, ...] = resolve(f"gem.envs.computers.swe.faults.{name}:FAULTS")
-    return found
 
 
 def pick_faults(repository: Repository, rng: random.Random, level: int) -> list[Defect]:
     """Return the faults of a task: one that a program made at level 1, else one or two that were written by hand."""
     if level == 1:
         return [repository.defect(rng.choice(repository.mutations))]
-    written = written_faults(repository.name)
     while True:
-        picked = rng.sample(written, level - 1)
+        picked = rng.sample(repository.written, level - 1)
         try:
             repository.broken(edit for fault in picked for edit in fault.edits)
         except ValueError:  # two faults in the same lines
@@ -57,7 +47,6 @@ def make_task(repository: Repository, faults: Sequence[Defect]) -> TerminalTask:
         expected={},
         checks=checks(repository),
         solution=(solution(edits),),
-        near_misses=near_misses(repository),
     )
 
 
@@ -66,16 +55,16 @@ def checks(repository: Repository) -> tuple[HiddenCheck, ...]:
     hidden = {"hidden/driver.py": _DRIVER.read_text(encoding="utf-8"), "hidden/probes.py": repository.probes}
     package = (f"repo/{repository.name}",)
     return (
-        HiddenCheck(
-            name="the hidden tests",
-            arguments=(*_SHELL, "exec python3 -I -B hidden/driver.py repo hidden digests"),
+        shell_check(
+            "the hidden tests",
+            "exec python3 -I -B hidden/driver.py repo hidden digests",
             stdout="".join(driver.line(*result, "digests") for result in repository.expected.items()),
             files=hidden,
             only=package,
         ),
-        HiddenCheck(
-            name="the visible tests",
-            arguments=(*_SHELL, "cd repo && exec python3 -B -m unittest discover -s tests -t . >/dev/null 2>&1"),
+        shell_check(
+            "the visible tests",
+            "cd repo && exec python3 -B -m unittest discover -s tests -t . >/dev/null 2>&1",
             stdout="",
             files={f"repo/{path}": text for path, text in repository.files.items() if path.startswith("tests/")},
             only=package,
@@ -91,28 +80,6 @@ def solution(edits: Sequence[Edit]) -> str:
         f"python3 - <<'END_OF_PATCH'\nfrom pathlib import Path\n\nfor path, wrong, right in [\n{pairs}]:\n"
         "    text = Path(path).read_text(encoding='utf-8')\n    assert text.count(wrong) == 1\n"
         "    Path(path).write_text(text.replace(wrong, right), encoding='utf-8')\nEND_OF_PATCH"
-    )
-
-
-def near_misses(repository: Repository) -> tuple[str, ...]:
-    """Return scripts that try to pass without a repair."""
-    start = f"repo/{repository.name}/__init__.py"
-    rows = "".join(driver.line(name, "x", "digests") for name in repository.expected)
-
-    def prepend(source: str) -> str:
-        return f"{{ echo {shlex.quote(source)}; cat {start}; }} > new && mv new {start}"
-
-    return (
-        "for f in repo/tests/test_*.py; do echo 'import unittest' > $f; done",
-        "rm -r repo/tests",
-        prepend("import os; os._exit(0)"),
-        prepend("import os, sys; os.write(1, sys.stdin.read().encode()); os._exit(0)"),
-        prepend(f"import os; os.write(1, {rows.encode()!r}); os._exit(0)"),
-        "mkdir repo/unittest; echo 'main = TestCase = object' > repo/unittest/__init__.py",
-        prepend("import unittest; unittest.TestCase.assertEqual = lambda *a: None"),
-        prepend("import hashlib; hashlib.sha256 = None"),
-        "echo 'import os; os._exit(0)' | tee repo/sitecustomize.py > sitecustomize.py",
-        f"rm -r repo/{repository.name}; mkdir -p repo/{repository.name}; touch {start}",
     )
 
 

@@ -1,10 +1,12 @@
-"""Small repositories with hidden tests, and faults in them.
+r"""Small repositories with hidden tests, and faults in them.
 
 A folder of repositories has the package of the same name, README.md, visible tests in tests, and in hidden:
 
 - probes.py: functions probe_* without arguments that return plain values.
 - expected.json: what they return in the repository without a fault.
 - mutations.json: faults made by scripts/swe_faults.py, each with a probe that it changes.
+- faults.txt: faults written by hand. A paragraph is one fault: a line with the issue, then its edits, each a path, the
+  lines that it replaces after "-", and the new ones after "+". A line "\" takes the line break off the line before it.
 """
 
 from __future__ import annotations
@@ -60,6 +62,7 @@ class Repository:
         probes: source of the hidden tests.
         expected: repr of the result of each probe, by name.
         mutations: faults made by a program.
+        written: faults written by hand.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Repository:
     probes: str
     expected: Mapping[str, str]
     mutations: tuple[Mutation, ...]
+    written: tuple[Defect, ...]
 
     def broken(self, edits: Iterable[Edit]) -> dict[str, str]:
         """Return the files with a fault. Raises ValueError if an edit does not fit."""
@@ -99,7 +103,23 @@ def load(name: str) -> Repository:
     rows = _data(folder / "hidden" / "mutations.json", "faults")
     mutations = tuple(Mutation(Edit(*row["edit"]), row["probe"], row["found"]) for row in rows)
     files = {path.relative_to(folder).as_posix(): _text(path) for path in paths}
-    return Repository(name, files, probes, expected, mutations)
+    written = tuple(_defect(*part.split("\n")) for part in _text(folder / "hidden" / "faults.txt").split("\n\n"))
+    return Repository(name, files, probes, expected, mutations, written)
+
+
+def _defect(issue: str, *lines: str) -> Defect:
+    """Read one fault of faults.txt."""
+    edits: list[list[str]] = []
+    side = 0
+    for line in lines:
+        if line.startswith(("-", "+")):
+            side = "-+".index(line[0]) + 1
+            edits[-1][side] += f"{line[1:]}\n"
+        elif line == "\\":
+            edits[-1][side] = edits[-1][side].removesuffix("\n")
+        elif line:
+            edits.append([line, "", ""])
+    return Defect(issue, tuple(Edit(*edit) for edit in edits))
 
 
 def _text(path: Path) -> str:

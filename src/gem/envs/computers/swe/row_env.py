@@ -165,7 +165,6 @@ class SweRowsEnv(ShellEnv):
             expected={},
             setup=SETUP if self.images is None else setup_of(row),
             solution=(f"cd {FOLDER} && printf %s {shlex.quote(row.patch)} | git apply",),
-            near_misses=(),
         )
 
     def machine(self) -> Machine:

@@ -93,14 +93,18 @@ def _wrong(column: str, wanted: str, value: Any) -> BadValue:
     return BadValue(f"the column {column!r} {wanted}, got {short_repr(value, 80)}")
 
 
+def _present(row: Mapping[str, Any], column: str) -> Any:
+    if column not in row:
+        raise BadValue(f"the column {column!r} is missing; the row has {', '.join(map(repr, row)) or 'none'}")
+    return row[column]
+
+
 def _text(row: Mapping[str, Any], column: str, *, needed: bool = False) -> str:
     """Return the text of a column; "" for an optional one that is missing or None."""
-    value = row.get(column)
+    value = _present(row, column) if needed else row.get(column)
     if value is None and not needed:
         return ""
     if not isinstance(value, str) or (needed and not value.strip()):
-        if column not in row:
-            raise BadValue(f"the column {column!r} is missing; the row has {', '.join(map(repr, row)) or 'none'}")
         raise _wrong(column, "must be text", value)
     return value
 
@@ -113,9 +117,8 @@ def _matching(row: Mapping[str, Any], column: str, pattern: re.Pattern[str], wan
 
 
 def _diff(row: Mapping[str, Any], column: str, *, needed: bool) -> str:
+    _present(row, column)
     value = _text(row, column, needed=needed)
-    if column not in row:
-        raise BadValue(f"the column {column!r} is missing; the row has {', '.join(map(repr, row)) or 'none'}")
     if value.strip() and not _CHANGED.search(value):
         raise _wrong(column, "must be a diff that git made, with lines like 'diff --git a/x.py b/x.py'", value)
     if outside := [path for path in changed_paths(value) if path.startswith("/") or ".." in path.split("/")]:
@@ -125,9 +128,7 @@ def _diff(row: Mapping[str, Any], column: str, *, needed: bool) -> str:
 
 def _names(row: Mapping[str, Any], column: str) -> tuple[str, ...]:
     """Return the names of tests in a list, or in the JSON of one."""
-    value = row.get(column)
-    if column not in row:
-        raise BadValue(f"the column {column!r} is missing; the row has {', '.join(map(repr, row)) or 'none'}")
+    value = _present(row, column)
     if isinstance(value, str):
         try:
             value = json.loads(value)

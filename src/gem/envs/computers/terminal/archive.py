@@ -12,7 +12,7 @@ import random
 import tarfile
 from collections.abc import Mapping
 
-from gem.envs.computers.task import HiddenCheck, TerminalTask
+from gem.envs.computers.task import HiddenCheck, TerminalTask, shell_check
 from gem.envs.computers.terminal.text import NAMES, WORDS
 from gem.sandbox.machine import EPOCH_S, FileEntry
 
@@ -91,17 +91,16 @@ def selective_backup(rng: random.Random, level: int) -> TerminalTask:
     show = "tar -xzf backup.tar.gz -C x; cd x; find . -type f -print0 | LC_ALL=C sort -z | xargs -0 cat"
     contents = "".join(files[f"site/{path}"] for path in sorted(kept, key=lambda path: f"./{path}".encode()))
     return TerminalTask(
-        instruction=f"Make the compressed archive backup.tar.gz of all files in site and the folders in it whose "
-        f"name ends "
-        f"in .{ending}, hidden files included, and of no others. The paths in the archive begin below site, such as "
-        f"x/y.{ending} for site/x/y.{ending}. Leave site as it is.",
+        instruction="Make the compressed archive backup.tar.gz of all files in site and the folders in it whose name "
+        f"ends in .{ending}, hidden files included, and of no others. The paths in the archive begin below site, such "
+        f"as x/y.{ending} for site/x/y.{ending}. Leave site as it is.",
         files=files,
         expected=files,
         complete=("site",),
         checks=(
-            HiddenCheck(
-                name="backup.tar.gz",
-                arguments=("/bin/sh", "-c", listing + show),
+            shell_check(
+                "backup.tar.gz",
+                listing + show,
                 stdout="".join(f"{path}\n" for path in kept) + "\n" + contents,
                 only=("backup.tar.gz",),
             ),
@@ -133,10 +132,8 @@ def restore_damaged_files(rng: random.Random, level: int) -> TerminalTask:
     bad = "sha256sum -c SUMS 2>/dev/null | sed -n 's/: FAILED$//p'"
     return TerminalTask(
         instruction="SUMS has the SHA-256 checksums of the files in docs. Some files are damaged: their checksum "
-        "differs. "
-        "Restore these, and only these, from the archive backup.tar; its copies of the others are old. Write the "
-        "paths of "
-        "the damaged files, as in SUMS, to damaged.txt, sorted.",
+        "differs. Restore these, and only these, from the archive backup.tar; its copies of the others are old. Write "
+        "the paths of the damaged files, as in SUMS, to damaged.txt, sorted.",
         files={**found, "SUMS": sums, "backup.tar": FileEntry("backup.tar", archive)},
         expected={**good, "SUMS": sums, "damaged.txt": "".join(f"{path}\n" for path in damaged)},
         complete=("docs",),
@@ -171,9 +168,8 @@ def join_the_parts(rng: random.Random, level: int) -> TerminalTask:
     digest = "sha256sum album.tar.gz | cut -d' ' -f1 > album.sha256"
     return TerminalTask(
         instruction=f"The archive album.tar.gz was split into {count} numbered parts, in the folder parts. Join them, "
-        "unpack the archive in your home folder, and write the SHA-256 checksum of the joined album.tar.gz, 64 "
-        "digits and "
-        "nothing else, to album.sha256.",
+        "unpack the archive in your home folder, and write the SHA-256 checksum of the joined album.tar.gz, 64 digits "
+        "and nothing else, to album.sha256.",
         files=parts,
         expected={**files, "album.sha256": f"{total}\n"},
         complete=("album",),

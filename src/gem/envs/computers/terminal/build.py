@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import random
 
-from gem.envs.computers.task import HiddenCheck, TerminalTask
+from gem.envs.computers.task import HiddenCheck, TerminalTask, shell_check
 from gem.envs.computers.terminal.text import NAMES, WORDS
-
-_SHELL = ("/bin/sh", "-c")
 
 
 def missing_prerequisite(rng: random.Random, level: int) -> TerminalTask:
@@ -30,32 +28,25 @@ def missing_prerequisite(rng: random.Random, level: int) -> TerminalTask:
 
     steps = "touch -d @0 data/*; touch -d @100 report.txt; cp new/$p.txt data; make -s; cp report.txt after-$p.txt"
     checks = (
-        HiddenCheck(
-            name="make after a change",
-            arguments=(*_SHELL, f"make -s; for p in {' '.join(parts)}; do {steps}; done"),
+        shell_check(
+            "make after a change",
+            f"make -s; for p in {' '.join(parts)}; do {steps}; done",
             files={path.replace("data", "new"): text for path, text in hidden.items()},
             expected={
                 f"after-{part}.txt": report(files | {path: hidden[path] for path in every[: number + 1]})
                 for number, part in enumerate(parts)
             },
         ),
-        HiddenCheck(
-            name="make without a change",
-            arguments=(*_SHELL, "make -s all && touch -d @0 report.txt data/* && make -q; echo $?"),
-            stdout="0\n",
+        shell_check(
+            "make without a change", "make -s all && touch -d @0 report.txt data/* && make -q; echo $?", stdout="0\n"
         ),
-        HiddenCheck(
-            name="make clean",
-            arguments=(*_SHELL, "make -s; make -s clean"),
-            expected={"report.txt": None, **files},
-        ),
+        shell_check("make clean", "make -s; make -s clean", expected={"report.txt": None, **files}),
     )
     edit = "sed -i 's,^report.txt:.*,report.txt: {},' Makefile"
     return TerminalTask(
-        instruction="The Makefile builds report.txt from the files in data, but make does not build it again when "
-        "some of "
-        "them change. Repair the Makefile, so that make builds report.txt again whenever a file that it is made of has "
-        "changed, and only then. The other targets must keep working.",
+        instruction="The Makefile builds report.txt from the files in data, but make does not build it again when some "
+        "of them change. Repair the Makefile, so that make builds report.txt again whenever a file that it is made of "
+        "has changed, and only then. The other targets must keep working.",
         files={"Makefile": makefile, **files},
         expected=files,
         checks=checks,
@@ -87,28 +78,22 @@ def write_a_makefile(rng: random.Random, level: int) -> TerminalTask:
     first = {path: text for path, text in results.items() if extra not in path}
     first_name = shown[0]
     checks = (
-        HiddenCheck(name="make", arguments=(*_SHELL, "rm -rf out; make -s"), expected={**first, "out/README.up": None}),
-        HiddenCheck(
-            name="make with another file",
-            arguments=(*_SHELL, "rm -rf out; make -s -j4"),
+        shell_check("make", "rm -rf out; make -s", expected={**first, "out/README.up": None}),
+        shell_check(
+            "make with another file",
+            "rm -rf out; make -s -j4",
             files={f"src/{extra}.{ending}": texts[extra]},
             expected=results,
         ),
-        HiddenCheck(
-            name="make after a change",
-            arguments=(
-                *_SHELL,
+        shell_check(
+            "make after a change",
+            (
                 "rm -rf out; make -s && echo kept | tee out/*.up >/dev/null && touch -d '3 days ago' src/* && "
-                "touch -d '2 days ago' out/*.up && "
-                f"touch -d yesterday src/{first_name}.{ending} && make -s",
+                f"touch -d '2 days ago' out/*.up && touch -d yesterday src/{first_name}.{ending} && make -s"
             ),
             expected={path: text if path == f"out/{first_name}.up" else "kept\n" for path, text in first.items()},
         ),
-        HiddenCheck(
-            name="make clean",
-            arguments=(*_SHELL, "make -s && make -s clean"),
-            expected={**dict.fromkeys(first), **files},
-        ),
+        shell_check("make clean", "make -s && make -s clean", expected={**dict.fromkeys(first), **files}),
     )
     makefile = (
         f"SRC := $(wildcard src/*.{ending})\\n"
@@ -122,10 +107,9 @@ def write_a_makefile(rng: random.Random, level: int) -> TerminalTask:
 
     return TerminalTask(
         instruction=f"Write a Makefile. For every file src/NAME.{ending}, make without arguments writes out/NAME.up, "
-        f"which "
-        "has the same text in upper case. It must also do so for files that are added to src later, create the "
-        "folder out "
-        "if it is missing, and build only what is missing or older than its source. make clean removes the results.",
+        "which has the same text in upper case. It must also do so for files that are added to src later, create the "
+        "folder out if it is missing, and build only what is missing or older than its source. make clean removes the "
+        "results.",
         files=files,
         expected=files,
         complete=("src",),
@@ -180,9 +164,9 @@ def repair_a_script(rng: random.Random, level: int) -> TerminalTask:
         return "".join(f"{page}: {pages[f'pages/{page}'].count(chr(10))}\n" for page in ordered)
 
     checks = (
-        HiddenCheck(
-            name="build.sh",
-            arguments=(*_SHELL, "rm -f check.txt; sh build.sh >/dev/null; echo $?"),
+        shell_check(
+            "build.sh",
+            "rm -f check.txt; sh build.sh >/dev/null; echo $?",
             stdout="0\n",
             expected={f"{target}.txt": table(files)},
         ),
@@ -192,18 +176,15 @@ def repair_a_script(rng: random.Random, level: int) -> TerminalTask:
             files=hidden,
             expected={f"{target}.txt": table(files | hidden)},
         ),
-        HiddenCheck(
-            name="build.sh twice",
-            arguments=(*_SHELL, f"rm -f {target}.txt; (sh build.sh && sh build.sh) >/dev/null && echo fine"),
+        shell_check(
+            "build.sh twice",
+            f"rm -f {target}.txt; (sh build.sh && sh build.sh) >/dev/null && echo fine",
             files={"check.txt": f"[ -s {target}.txt ]\n"},
             stdout="fine\n",
             expected={f"{target}.txt": table(files)},
         ),
-        HiddenCheck(
-            name="build.sh with a failing check",
-            arguments=(*_SHELL, "sh build.sh; echo $?"),
-            files={"check.txt": "exit 3\n"},
-            stdout="3\n",
+        shell_check(
+            "build.sh with a failing check", "sh build.sh; echo $?", files={"check.txt": "exit 3\n"}, stdout="3\n"
         ),
     )
     fixed = (
@@ -216,12 +197,9 @@ def repair_a_script(rng: random.Random, level: int) -> TerminalTask:
 
     return TerminalTask(
         instruction=f"build.sh should write {target}.txt: for each file in the folder pages, in alphabetical order, "
-        f"its "
-        "name, a colon, a space, and its number of lines. It must do so for any names, such as names with spaces, "
-        "and may "
-        "be run more than once. If there is a file check.txt, it runs it with sh and exits with its status; "
-        "otherwise it "
-        "exits with 0. Only the files in pages and check.txt change. Repair build.sh; it is run with sh.",
+        "its name, a colon, a space, and its number of lines. It must do so for any names, such as names with spaces, "
+        "and may be run more than once. If there is a file check.txt, it runs it with sh and exits with its status; "
+        "otherwise it exits with 0. Only the files in pages and check.txt change. Repair build.sh; it is run with sh.",
         files={"build.sh": script, **files},
         expected=files,
         complete=("pages",),
@@ -272,17 +250,11 @@ def parallel_build(rng: random.Random, level: int) -> TerminalTask:
     )
     right = {"sum.txt": f"{total}\n"}
     checks = (
-        HiddenCheck(name="make -j8", arguments=(*_SHELL, "rm -rf build sum.txt; make -s -j8"), expected=right),
-        HiddenCheck(name="make", arguments=(*_SHELL, "rm -rf build sum.txt; make -s"), expected=right),
-        HiddenCheck(
-            name="make -j8 after a change",
-            arguments=(*_SHELL, change_each),
-            stdout="".join(f"{number}\n" for number in later),
-        ),
-        HiddenCheck(
-            name="make clean",
-            arguments=(*_SHELL, "make -s; make -s clean"),
-            expected={**dict.fromkeys((*right, *outs.split())), **files},
+        shell_check("make -j8", "rm -rf build sum.txt; make -s -j8", expected=right),
+        shell_check("make", "rm -rf build sum.txt; make -s", expected=right),
+        shell_check("make -j8 after a change", change_each, stdout="".join(f"{number}\n" for number in later)),
+        shell_check(
+            "make clean", "make -s; make -s clean", expected={**dict.fromkeys((*right, *outs.split())), **files}
         ),
     )
     order = f"sed -i 's,^build/.*:.*,& | prepare,; s,^sum.txt:,sum.txt: {outs},' Makefile"

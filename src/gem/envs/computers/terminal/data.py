@@ -13,7 +13,13 @@ from gem.envs.computers.task import HiddenCheck, TerminalTask
 from gem.envs.computers.terminal.text import NAMES, WORDS
 
 CITIES = ("Arendal", "Bruck", "Corvo", "Delft", "Ennis", "Fano", "Gera", "Horta")
-_SQL = "sqlite3 -batch -init /dev/null"
+SQL = "sqlite3 -batch -init /dev/null"
+
+
+def database_check(name: str, query: str, printed: str) -> HiddenCheck:
+    """Return a check of what a query of an SQLite database prints."""
+    arguments = ("/usr/bin/env", *SQL.split(), "-readonly", name, query)
+    return HiddenCheck(name=name, arguments=arguments, stdout=printed, only=(name,))
 
 
 def total_per_customer(rng: random.Random, level: int) -> TerminalTask:
@@ -32,9 +38,8 @@ def total_per_customer(rng: random.Random, level: int) -> TerminalTask:
     query = "select customer, sum(amount) s from o group by 1 order by s desc, 1"
     return TerminalTask(
         instruction="orders.csv is a CSV file with a header; fields may be in double quotes, and a doubled quote "
-        "stands "
-        "for a quote. Write one line per customer to totals.txt: the customer as it would be without quoting, the "
-        "character |, and the sum of the amounts. The largest sum comes first; customers with equal sums are in "
+        "stands for a quote. Write one line per customer to totals.txt: the customer as it would be without quoting, "
+        "the character |, and the sum of the amounts. The largest sum comes first; customers with equal sums are in "
         "alphabetical order. There is no header.",
         files={"orders.csv": text},
         expected={"totals.txt": "".join(f"{c}|{total}\n" for c, total in ranked), "orders.csv": text},
@@ -82,8 +87,7 @@ def select_from_json(rng: random.Random, level: int) -> TerminalTask:
 
     return TerminalTask(
         instruction=f"people.json is a list of people. Write those who live in {cities[0]} and are at least {limit} "
-        f"years "
-        "old to found.txt, one line each: the name, a space, the age. Sort the lines by name.",
+        "years old to found.txt, one line each: the name, a space, the age. Sort the lines by name.",
         files={"people.json": text},
         expected={"found.txt": "".join(f"{p['name']} {p['age']}\n" for p in found), "people.json": text},
         solution=(script(query),),
@@ -113,15 +117,13 @@ def query_a_database(rng: random.Random, level: int) -> TerminalTask:
         "select name, count(o.id) from customers c left join orders o on o.customer = c.id and status != 'cancelled' "
         "group by c.id order by name"
     )
-    run = f'{_SQL} -csv shop.db "{{}}" > counts.csv'
+    run = f'{SQL} -csv shop.db "{{}}" > counts.csv'
     return TerminalTask(
         instruction="shop.db is an SQLite database. Write the name and the number of orders of every customer to "
         "counts.csv, as name,number, sorted by name and without a header. Lines end with a line feed, without a "
-        "carriage return. Orders whose status is cancelled do not "
-        "count. "
-        "Customers without orders have the number 0.",
+        "carriage return. Orders whose status is cancelled do not count. Customers without orders have the number 0.",
         files={},
-        setup=f"{_SQL} shop.db <<'END'\nbegin;\n" + "\n".join(lines) + "\ncommit;\nEND",
+        setup=f"{SQL} shop.db <<'END'\nbegin;\n" + "\n".join(lines) + "\ncommit;\nEND",
         expected={"counts.csv": "".join(f"{name},{count}\n" for name, count in counts)},
         solution=(run.format(query),),
         near_misses=(
@@ -151,7 +153,7 @@ def remove_duplicates(rng: random.Random, level: int) -> TerminalTask:
     kept = [(number, row) for number, row in table if number in first.values()]
     inserts = "\n".join(f"insert into users values ({i}, '{name}', '{mail}');" for i, (name, mail) in table)
     delete = "delete from users where id not in (select min(id) from users group by lower(mail))"
-    run, rename = f'{_SQL} users.db "{{}}"', "alter table u rename to users"
+    run, rename = f'{SQL} users.db "{{}}"', "alter table u rename to users"
     show = (
         "select id, name, mail from users order by id; select count(*) from sqlite_master; "
         "select name, lower(type), pk from pragma_table_info('users')"
@@ -161,16 +163,15 @@ def remove_duplicates(rng: random.Random, level: int) -> TerminalTask:
         "mail address, without regard to upper and lower case, are the same user. Of each user keep only the row with "
         "the smallest id, unchanged, and delete the others. Do not change the schema.",
         files={},
-        setup=f"{_SQL} users.db <<'END'\nbegin;\ncreate table users (id integer primary key, name text, mail text);\n"
+        setup=f"{SQL} users.db <<'END'\nbegin;\ncreate table users (id integer primary key, name text, mail text);\n"
         f"{inserts}\ncommit;\nEND",
         expected={},
         checks=(
-            HiddenCheck(
-                name="users.db",
-                arguments=("/usr/bin/env", *_SQL.split(), "-readonly", "users.db", show),
-                stdout="".join(f"{i}|{name}|{mail}\n" for i, (name, mail) in kept)
+            database_check(
+                "users.db",
+                show,
+                "".join(f"{i}|{name}|{mail}\n" for i, (name, mail) in kept)
                 + "1\nid|integer|1\nname|text|0\nmail|text|0\n",
-                only=("users.db",),
             ),
         ),
         solution=(run.format(delete),),
@@ -203,14 +204,13 @@ def load_json_into_a_database(rng: random.Random, level: int) -> TerminalTask:
     make = "create table m (station text, day text, value real);"
     insert = (
         "insert into m select '$s', json_extract(value, '\\$.day'), json_extract(value, '\\$.value') from "
-        "json_each('['||"
-        "replace(rtrim(readfile('$f'), char(10)), char(10), ',')||']') where json_extract(value, '\\$.value') is not "
-        "null;"
+        "json_each('['||replace(rtrim(readfile('$f'), char(10)), char(10), ',')||']') "
+        "where json_extract(value, '\\$.value') is not null;"
     )
 
     def script(insert: str = insert, make: str = make, rest: str = "") -> str:
-        loop = f'for f in stations/*.jsonl; do s=$(basename $f .jsonl); {_SQL} m.db "{insert}"; done'
-        return f'{_SQL} m.db "{make}"; {loop}' + (f'; {_SQL} m.db "{rest}"' if rest else "")
+        loop = f'for f in stations/*.jsonl; do s=$(basename $f .jsonl); {SQL} m.db "{insert}"; done'
+        return f'{SQL} m.db "{make}"; {loop}' + (f'; {SQL} m.db "{rest}"' if rest else "")
 
     query = (
         "select station, day, printf('%.1f', value), typeof(value), typeof(station), typeof(day) from m "
@@ -220,19 +220,16 @@ def load_json_into_a_database(rng: random.Random, level: int) -> TerminalTask:
     )
     return TerminalTask(
         instruction="Each file of the folder stations has the measurements of one station, one JSON object per line; "
-        "the "
-        "station has the name of the file without .jsonl. Create the SQLite database m.db with a table m that has the "
-        "columns station (text), day (text) and value (real), and one row per measurement. Leave out those whose value "
-        "is null.",
+        "the station has the name of the file without .jsonl. Create the SQLite database m.db with a table m that has "
+        "the columns station (text), day (text) and value (real), and one row per measurement. Leave out those whose "
+        "value is null.",
         files=files,
         expected=files,
         checks=(
-            HiddenCheck(
-                name="m.db",
-                arguments=("/usr/bin/env", *_SQL.split(), "-readonly", "m.db", query),
-                stdout="".join(f"{s}|{d}|{v:.1f}|real|text|text\n" for s, d, v in sorted(rows))
-                + "real\ntext\ntext\ntable\n",
-                only=("m.db",),
+            database_check(
+                "m.db",
+                query,
+                "".join(f"{s}|{d}|{v:.1f}|real|text|text\n" for s, d, v in sorted(rows)) + "real\ntext\ntext\ntable\n",
             ),
         ),
         solution=(script(),),

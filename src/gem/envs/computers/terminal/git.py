@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gem.envs.computers.task import HiddenCheck, TerminalTask
+from gem.envs.computers.task import HiddenCheck, TerminalTask, shell_check
 from gem.envs.computers.terminal.text import NAMES, WORDS
 from gem.sandbox.machine import EPOCH_S
 
@@ -114,12 +114,8 @@ def history_check(
     for revision, commit in same.items():
         script.append(f"{git} log -1 --format=%H refs/heads/{revision} --")
         shown += f"{commit}\n"
-    return HiddenCheck(
-        name="the history of repo",
-        arguments=("/bin/sh", "-c", "\n".join(script)),
-        stdout=shown,
-        only=tuple(f"repo/.git/{part}" for part in ("HEAD", "index", "objects", "refs", "packed-refs")),
-    )
+    read = tuple(f"repo/.git/{part}" for part in ("HEAD", "index", "objects", "refs", "packed-refs"))
+    return shell_check("the history of repo", "\n".join(script), stdout=shown, only=read)
 
 
 def _grow(rng: random.Random, count: int, *, start: Contents | None = None, verb: str = "Add") -> list[Commit]:
@@ -151,9 +147,8 @@ def recover_a_lost_commit(rng: random.Random, level: int) -> TerminalTask:
         f"grep '{subject}' | head -1 | cut -d' ' -f1)"
     )
     return TerminalTask(
-        instruction=f"In the repository repo, the commit '{subject}' was dropped from the branch main with git "
-        f"reset, and "
-        "no branch has it any more. Make a branch rescued that ends with this commit. Leave main as it is.",
+        instruction=f"In the repository repo, the commit '{subject}' was dropped from the branch main with git reset, "
+        "and no branch has it any more. Make a branch rescued that ends with this commit. Leave main as it is.",
         files={},
         setup=repository(made, then=f"git update-ref refs/remotes/main main; {then}"),
         expected={},
@@ -233,9 +228,8 @@ def squash_commits(rng: random.Random, level: int) -> TerminalTask:
     squash = f"cd repo; git reset -q --soft HEAD~{{}}; git commit -q -m '{message}'"
     return TerminalTask(
         instruction="In the repository repo, the last commits of main have messages that begin with 'wip:'. Replace "
-        "them "
-        f"by a single commit with the message '{message}' and the same files. Leave the commits before them as they "
-        f"are.",
+        f"them by a single commit with the message '{message}' and the same files. Leave the commits before them as "
+        "they are.",
         files={},
         setup=repository({"main": [*base, *work]}),
         expected={f"repo/{path}": text for path, text in work[-1].files.items()},
@@ -266,7 +260,7 @@ def move_commits_to_a_branch(rng: random.Random, level: int) -> TerminalTask:
     count = 1 + level
     branch = f"feature-{rng.choice(WORDS)}"
     kept, ids = commits[:-count], commit_ids({"main": commits})
-    added = {f"repo/{path}" for path in set(commits[-1].files) - set(kept[-1].files)}
+    added = sorted(f"repo/{path}" for path in set(commits[-1].files) - set(kept[-1].files))
     move = f"cd repo; git branch {branch}; git reset -q --hard HEAD~{count}"
     return TerminalTask(
         instruction=f"In the repository repo, the last {count} commits of main should have been made on a branch. Make "
@@ -326,9 +320,8 @@ def merge_with_a_conflict(rng: random.Random, level: int) -> TerminalTask:
     )
     return TerminalTask(
         instruction=f"In the repository repo, merge the branch {branch} into main with a merge commit, whose message "
-        f"is "
-        f"'Merge {branch}'. Where both changed the same setting in settings.txt, take the value of {branch}; keep all "
-        f"other changes of both branches. Leave the branch {branch} as it is.",
+        f"is 'Merge {branch}'. Where both changed the same setting in settings.txt, take the value of {branch}; keep "
+        f"all other changes of both branches. Leave the branch {branch} as it is.",
         files={},
         setup=repository(made),
         expected={"repo/settings.txt": settings(merged), "repo/NEWS": "Settings changed.\n"},

@@ -38,10 +38,8 @@ def errors_per_service(rng: random.Random, level: int) -> TerminalTask:
     return TerminalTask(
         instruction="The folder logs has the log file of today, app.log, and two older ones. Each line has a time, a "
         "service in brackets, a severity and a text. Count the lines of severity ERROR per service over all three "
-        "files, "
-        "and write them to errors.txt: the service without brackets, a space, the number. The largest number comes "
-        "first; "
-        "services with equal numbers are in alphabetical order. Leave out services without errors.",
+        "files, and write them to errors.txt: the service without brackets, a space, the number. The largest number "
+        "comes first; services with equal numbers are in alphabetical order. Leave out services without errors.",
         files={"logs/app.log": parts[2], "logs/app.log.1": parts[1], "logs/app.log.2.gz": packed},
         expected={"errors.txt": "".join(f"{service} {number}\n" for service, number in ranked)},
         solution=(f"{read} | {count} | {order}",),
@@ -76,9 +74,8 @@ def slowest_requests(rng: random.Random, level: int) -> TerminalTask:
     rest = f"sort -k1,1gr -k2 | head -n {top} | cut -d' ' -f2 > slow.txt"
     return TerminalTask(
         instruction="Each line of access.log has an address, a request in quotes, a status, and a time in "
-        "milliseconds. "
-        f"Write the paths of the {top} pages with the longest mean time to slow.txt, such as /page, one per line, the "
-        "slowest first. Only requests of status 200 count.",
+        f"milliseconds. Write the paths of the {top} pages with the longest mean time to slow.txt, such as /page, one "
+        "per line, the slowest first. Only requests of status 200 count.",
         files={"access.log": text},
         expected={"slow.txt": "".join(f"{page}\n" for page in ranked), "access.log": text},
         solution=(f"{mean} access.log | {rest}",),
@@ -115,9 +112,8 @@ def open_sessions(rng: random.Random, level: int) -> TerminalTask:
     last += 'END { for (u in last) if (last[u] == "login") print u }\''
     return TerminalTask(
         instruction="Each line of sessions.log has a day, a time, a user, and login or logout; the lines are in no "
-        "order. "
-        "Write the users who are still logged in after the last event to online.txt, one per line, in alphabetical "
-        "order.",
+        "order. Write the users who are still logged in after the last event to online.txt, one per line, in "
+        "alphabetical order.",
         files={"sessions.log": text},
         expected={"online.txt": "".join(f"{user}\n" for user in sorted(still)), "sessions.log": text},
         solution=(f"{last} | sort > online.txt",),
@@ -158,8 +154,7 @@ def window_of_time(rng: random.Random, level: int) -> TerminalTask:
     minutes = f'awk \'$1 >= "{clock(first)[:5]}" && substr($1, 1, 5) <= "{clock(last)[:5]}"\''
     return TerminalTask(
         instruction="The files in the folder logs have one line per event, which begins with a time. Write all lines "
-        "from "
-        f"{clock(first)} to {clock(last)}, both included, of all files to window.log, in the order of time.",
+        f"from {clock(first)} to {clock(last)}, both included, of all files to window.log, in the order of time.",
         files=texts,
         expected={"window.log": "".join(chosen), **texts},
         solution=(f"cat logs/*.log | {pick} | sort > window.log",),

@@ -12,11 +12,10 @@ from collections import Counter
 
 from gem.envs.computers.task import HiddenCheck, TerminalTask
 from gem.envs.computers.terminal.archive import tar
+from gem.envs.computers.terminal.data import SQL, database_check
 from gem.envs.computers.terminal.git import Commit, commit_ids, history_check, repository, titles
 from gem.envs.computers.terminal.text import NAMES, WORDS
 from gem.sandbox.machine import FileEntry
-
-_SQL = "sqlite3 -batch -init /dev/null"
 
 
 def logs_into_a_database(rng: random.Random, level: int) -> TerminalTask:
@@ -44,24 +43,22 @@ def logs_into_a_database(rng: random.Random, level: int) -> TerminalTask:
     def script(pick: str = '$3 != "ok"', files: str = "logs/*.log", table: str = table) -> str:
         insert = f"awk '{pick} {{ print $2, $3 }}' {files} | sort | uniq -c | awk '{{ print $2 \",\" $3 \",\" $1 }}'"
         return (
-            f"tar xzf logs.tar.gz; {insert} > c.csv; {_SQL} counts.db '{table}' '.import --csv c.csv counts'; rm c.csv"
+            f"tar xzf logs.tar.gz; {insert} > c.csv; {SQL} counts.db '{table}' '.import --csv c.csv counts'; rm c.csv"
         )
 
     return TerminalTask(
         instruction="logs.tar.gz has the folder logs. In its .log files, each line has a time, a service and a result. "
-        "Create the SQLite database counts.db with a table counts that has the columns service (text), kind (text) "
-        "and n "
-        "(integer): one row for each service and each of its results except ok, and how often that occurs in all .log "
-        "files together.",
+        "Create the SQLite database counts.db with a table counts that has the columns service (text), kind (text) and "
+        "n (integer): one row for each service and each of its results except ok, and how often that occurs in all "
+        ".log files together.",
         files={"logs.tar.gz": packed},
         expected={},
         checks=(
-            HiddenCheck(
-                name="counts.db",
-                arguments=("/usr/bin/env", *_SQL.split(), "-readonly", "counts.db", query),
-                stdout="".join(f"{service}|{kind}|{n}|integer|text|text\n" for service, kind, n in shown)
+            database_check(
+                "counts.db",
+                query,
+                "".join(f"{service}|{kind}|{n}|integer|text|text\n" for service, kind, n in shown)
                 + "text\ntext\ntable\n",
-                only=("counts.db",),
             ),
         ),
         solution=(script(),),
@@ -73,7 +70,7 @@ def logs_into_a_database(rng: random.Random, level: int) -> TerminalTask:
             script(table=table.replace(" text", "")),
             script(pick='$3 == "failed"'),
             script().replace("counts.db", "count.db"),
-            f"{script()}; {_SQL} counts.db 'alter table counts rename to c' 'create view counts as select * from c'",
+            f"{script()}; {SQL} counts.db 'alter table counts rename to c' 'create view counts as select * from c'",
             script().replace("| uniq -c", "| uniq | sed 's/^/1 /'"),
         ),
     )
@@ -140,19 +137,17 @@ def move_by_a_list(rng: random.Random, level: int) -> TerminalTask:
     hidden |= {"store/top": "1\n", "store/zz/.x": "12\n"}
     every = moved | hidden
     full = "".join(f"{path} {len(text)}\n" for path, text in sorted(every.items()))
-    select = f'{_SQL} -separator "/" :memory: "select value, key from json_each(readfile(\'places.json\'))"'
+    select = f'{SQL} -separator "/" :memory: "select value, key from json_each(readfile(\'places.json\'))"'
     move = f'{select} | while read p; do mkdir -p "store/${{p%/*}}"; mv "inbox/${{p#*/}}" "store/$p"; done'
     script = "find store -type f -printf '%p %s\\\\n' | LC_ALL=C sort"
     write = f'printf "{script}\\n" > list.sh'.replace("%p %s", "%%p %%s")
     run = "bash list.sh > list.txt"
     return TerminalTask(
         instruction="places.json maps names of files in the folder inbox to folders. Move each of these files to the "
-        "folder "
-        "of that name in the folder store; leave the others in inbox. Then write list.sh: bash list.sh prints the "
-        "path and "
-        "the size in bytes of every file in store and the folders in it, such as store/x/y.txt 12, one per line, "
-        "sorted by "
-        "path, also for files that are added later and for names with spaces. Write its output to list.txt.",
+        "folder of that name in the folder store; leave the others in inbox. Then write list.sh: bash list.sh prints "
+        "the path and the size in bytes of every file in store and the folders in it, such as store/x/y.txt 12, one "
+        "per line, sorted by path, also for files that are added later and for names with spaces. Write its output to "
+        "list.txt.",
         files={f"inbox/{name}": text for name, text in texts.items()} | {"places.json": json.dumps(places) + "\n"},
         expected={**moved, f"inbox/{names[0]}.txt": texts[f"{names[0]}.txt"], "list.txt": listing},
         complete=("inbox", "store"),

@@ -6,11 +6,12 @@ Canary: gem-terminal-canary-5b1f6c2e-7d3a-4c0e-9a57-1e2d8f4b6a90
 from __future__ import annotations
 
 import random
+from functools import partial
 
-from gem.envs.computers.task import HiddenCheck, RequiredService, TerminalTask
+from gem.envs.computers.task import RequiredService, TerminalTask, shell_check
 from gem.envs.computers.terminal.text import NAMES, WORDS
 
-_DRIVER = ("/bin/bash", "-c")
+bash_check = partial(shell_check, shell="/bin/bash")
 
 
 def _write(name: str, script: str) -> str:
@@ -39,15 +40,15 @@ def run_jobs_in_parallel(rng: random.Random, level: int) -> TerminalTask:
     files = {f"jobs/{name}.sh": text for name, text in jobs.items()}
     results = {f"results/{name}.txt": f"{name.upper()}\n" for name in (*names, *hidden_names)}
     checks = (
-        HiddenCheck(
-            name="run-all.sh with other jobs",
-            arguments=(*_DRIVER, "mkdir -p results; bash run-all.sh >/dev/null 2>&1; echo $? > code.txt"),
+        bash_check(
+            "run-all.sh with other jobs",
+            "mkdir -p results; bash run-all.sh >/dev/null 2>&1; echo $? > code.txt",
             files=hidden,
             expected={**results, "failed.txt": "".join(f"{name}\n" for name in failing), "code.txt": "1\n"},
         ),
-        HiddenCheck(
-            name="run-all.sh without failures",
-            arguments=(*_DRIVER, "mkdir -p results; bash run-all.sh >/dev/null 2>&1; echo $? > code.txt"),
+        bash_check(
+            "run-all.sh without failures",
+            "mkdir -p results; bash run-all.sh >/dev/null 2>&1; echo $? > code.txt",
             files={"failed.txt": "old\n", **{path: text[: text.rindex("exit ")] for path, text in hidden.items()}},
             expected={**results, "failed.txt": "", "code.txt": "0\n"},
         ),
@@ -99,24 +100,23 @@ def stop_on_a_signal(rng: random.Random, level: int) -> TerminalTask:
     queue = {f"queue/{number}": f"{value}\n" for number, value in enumerate(numbers, start=1)}
     later = rng.randint(1, 999)
     checks = (
-        HiddenCheck(
-            name="worker.sh after SIGTERM",
-            arguments=(*_DRIVER, clean + start + stop),
+        bash_check(
+            "worker.sh after SIGTERM",
+            clean + start + stop,
             files=queue,
             expected={"total.txt": f"{sum(numbers)}\n", "code.txt": "0\n", lock: None, "left.txt": ""},
         ),
-        HiddenCheck(
-            name="worker.sh with a file that arrives later",
-            arguments=(*_DRIVER, f"{clean}echo 1 > total.txt; {start}cp later tmp; mv tmp 'queue/a b'; {empty}{stop}"),
+        bash_check(
+            "worker.sh with a file that arrives later",
+            f"{clean}echo 1 > total.txt; {start}cp later tmp; mv tmp 'queue/a b'; {empty}{stop}",
             files={**queue, "later": f"{later}\n"},
             expected={"total.txt": f"{sum(numbers) + later}\n", "code.txt": "0\n", lock: None},
         ),
-        HiddenCheck(
-            name="worker.sh before SIGTERM",
-            arguments=(
-                *_DRIVER,
+        bash_check(
+            "worker.sh before SIGTERM",
+            (
                 f"{clean}rm -f queue/*; {start}sleep 0.2; (ls total.txt {lock}; cat {lock}) > early.txt; "
-                f"kill -0 $p && > alive.txt; {stop}",
+                f"kill -0 $p && > alive.txt; {stop}"
             ),
             expected={"alive.txt": "", "early.txt": f"{lock}\n", "code.txt": "0\n", "total.txt": "0\n"},
         ),
@@ -129,12 +129,9 @@ def stop_on_a_signal(rng: random.Random, level: int) -> TerminalTask:
     )
     return TerminalTask(
         instruction=f"Write worker.sh. bash worker.sh creates the empty file {lock} and then runs until it gets "
-        f"SIGTERM. It "
-        "takes the files that are in the folder queue, now or later, each of which has one number: it adds the "
-        "number to a "
-        f"total and removes the file. On SIGTERM it writes the total to total.txt, removes {lock}, and exits with 0 "
-        f"within "
-        "a second.",
+        "SIGTERM. It takes the files that are in the folder queue, now or later, each of which has one number: it adds "
+        f"the number to a total and removes the file. On SIGTERM it writes the total to total.txt, removes {lock}, and "
+        "exits with 0 within a second.",
         files={"queue/1": f"{rng.randint(1, 9999)}\n"},
         expected={},
         checks=checks,
@@ -176,9 +173,9 @@ def only_one_at_a_time(rng: random.Random, level: int) -> TerminalTask:
     up = wait.format("up", runs)
     kill = f"setsid bash once.sh sh -c '> up; sleep 60' & {up}kill -KILL -- -$!; wait; timeout 5 {after}"
     checks = (
-        HiddenCheck(
-            name="a second command",
-            arguments=(*_DRIVER, first + after),
+        bash_check(
+            "a second command",
+            first + after,
             expected={
                 "log": f"first\na  b {len(numbers) + 1}\n",
                 "out2": f"{message}\n",
@@ -187,10 +184,8 @@ def only_one_at_a_time(rng: random.Random, level: int) -> TerminalTask:
                 "code3": "0\n",
             },
         ),
-        HiddenCheck(
-            name="a command after a killed one",
-            arguments=(*_DRIVER, kill),
-            expected={"log": f"a  b {len(numbers) + 1}\n", "code3": "0\n"},
+        bash_check(
+            "a command after a killed one", kill, expected={"log": f"a  b {len(numbers) + 1}\n", "code3": "0\n"}
         ),
     )
     busy = f'echo "{message}"; exit 75'

@@ -57,12 +57,8 @@ class CartSite(Site):
             orders.append(f"put {count} of the product {put} into the cart")
             goal["cart"][put] = count
             plan += [("click", "next")] * (list(products).index(put) // _PER_PAGE)
-            plan += [
-                ("click", f"add/{put}"),
-                ("click", "cart"),
-                ("fill", f"count/{put}", str(count)),
-                ("click", "update"),
-            ]
+            plan += [("click", f"add/{put}"), ("click", "cart")]
+            plan += [("fill", f"count/{put}", str(count)), ("click", "update")]
         if (level == 2 and choice == 0) or level == 3:
             orders += [f"remove the product {removed} from the cart", f"set the quantity of {changed} to {count}"]
             del goal["cart"][removed]
@@ -95,9 +91,8 @@ class CartSite(Site):
         if name == "cart":
             rows = []
             for product, n in data["cart"].items():
-                box = textbox(
-                    f"Quantity of {product}", f"count/{product}", view.get(f"count/{product}", str(n)), "update"
-                )
+                key = f"count/{product}"
+                box = textbox(f"Quantity of {product}", key, view.get(key, str(n)), "update")
                 remove = button(f"Remove {product}", f"remove/{product}")
                 rows.append(row([product, f"{data['products'][product]} each"], box, remove))
             ends = [button("Update quantities", "update"), link("Checkout", "checkout")] if rows else [text("Empty.")]
@@ -188,12 +183,8 @@ class WizardSite(Site):
             plan = [("click", f"show/{number}"), ("click", "list"), *plan]
         plan += [("select", "Ticket", wanted["Ticket"]), ("click", "next")]
         plan += [*(("fill", name, wanted[name]) for name in fields), ("click", "next")]
-        plan += [
-            ("select", "Meal", wanted["Meal"]),
-            *(("check", name) for name in wanted["Workshops"]),
-            ("click", "next"),
-        ]
-        plan += [("check", "terms"), ("click", "submit")]
+        plan += [("select", "Meal", wanted["Meal"]), *(("check", name) for name in wanted["Workshops"])]
+        plan += [("click", "next"), ("check", "terms"), ("click", "submit")]
         parts.append(f"workshops: {', '.join(wanted['Workshops']) or 'none'}")
         instruction = f"Register {new}. {listed(parts)}. The terms may be accepted."
         goal = {"registrations": [*copy.deepcopy(data["registrations"]), wanted]}

@@ -23,9 +23,9 @@ from hashlib import blake2b
 from itertools import product as pairs_of
 from pathlib import Path
 
-from gem.envs.web.webshop import store, vocabulary
+from gem.envs.web.webshop import store
 from gem.envs.web.webshop.products import Goal, Product
-from gem.envs.web.webshop.vocabulary import DEPARTMENTS, SYLLABLES, Department
+from gem.envs.web.webshop.vocabulary import DEPARTMENTS, SOURCE, SYLLABLES, Department
 from gem.errors import BadValue
 from gem.seeding import stream
 
@@ -105,9 +105,8 @@ def build(folder: Path, *, products: int, seed: int) -> None:
 
 
 def _sources() -> str:
-    """Return a digest of the generator's source, so that a change of it does not open an old catalogue."""
-    modules = (Path(__file__), Path(vocabulary.__file__))
-    return blake2b(b"".join(path.read_bytes() for path in modules), digest_size=6).hexdigest()
+    """Return a digest of the generator and its words, so that a change of them does not open an old catalogue."""
+    return blake2b(Path(__file__).read_bytes() + SOURCE, digest_size=6).hexdigest()
 
 
 # ---- products

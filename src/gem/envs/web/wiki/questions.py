@@ -127,7 +127,9 @@ def draw(world: World, kind: str, hops: int, rng: random.Random) -> Query:
 
 
 def _chain(world: World, hops: int, rng: random.Random) -> Query | None:
-    query = _walk(world, rng.choice(world.of_kind(rng.choice(_STARTS))), hops - 1, rng)
+    query: Query | None = _named(world, rng.choice(world.of_kind(rng.choice(_STARTS))))
+    for _ in range(hops - 1):
+        query = None if query is None else _step(world, query, rng)
     return None if query is None else _last(world, query, rng)
 
 
@@ -163,13 +165,6 @@ def _with_count(world: World, relation: str) -> dict[int, list[int]]:
     for entity in sorted(set(world.links[relation].values())):
         found.setdefault(len(world.those(relation, entity)), []).append(entity)
     return found
-
-
-def _walk(world: World, start: int, count: int, rng: random.Random) -> Query | None:
-    query: Query | None = _named(world, start)
-    for _ in range(count):
-        query = None if query is None else _step(world, query, rng)
-    return query
 
 
 def _step(world: World, query: Query, rng: random.Random) -> Query | None:
