@@ -72,7 +72,7 @@ class EnvSpec:
             state, or "outside", a limit outside the task. At limits outside the task, a critic estimates the return
             that was cut off. Limits of wrappers and rollouts are always outside.
         path: for ids that end in a path or another name, the constructor's parameter that gets it: with "folder", the
-            spec of "maze:PATH" makes every id "maze:…". Such specs are not listed. None for a spec of one id.
+            spec of "maze:PATH" makes every id "maze:…". None for a spec of one id.
     """
 
     id: str
@@ -107,7 +107,7 @@ class EnvSpec:
 
 
 class Exporter(Protocol):
-    """Writes tasks in the format of another system."""
+    """Writes tasks in the format of another system. `gem export --help` shows the first line of its docstring."""
 
     def __call__(self, env: Env) -> Callable[[Path, str], None]:
         """Return a function that writes the task of the environment's running episode.
@@ -157,10 +157,20 @@ class _Registry(MutableMapping[str, EnvSpec]):
         if name not in self._exporters:
             self.load_plugins()
         if name not in self._exporters:
-            known = sorted(self._exporters)
+            known = self.export_formats()
             raise BadValue(f"no export format {name!r}{did_you_mean(name, known)}  (available: {', '.join(known)})")
         found = self._exporters[name]
         return cast(Exporter, resolve(found)) if isinstance(found, str) else found
+
+    def export_formats(self) -> list[str]:
+        """Return the names of all exporters, sorted."""
+        self.load_plugins()
+        return sorted(self._exporters)
+
+    def path_specs(self) -> list[EnvSpec]:
+        """Return the specs of ids that end in a path. They are not in the mapping, which has ids that can be made."""
+        self.load_plugins()
+        return list(self._path_specs.values())
 
     def __getitem__(self, env_id: str) -> EnvSpec:
         if env_id not in self:
@@ -183,7 +193,7 @@ class _Registry(MutableMapping[str, EnvSpec]):
         return True
 
     def _path_spec(self, env_id: object) -> EnvSpec | None:
-        """Return the spec of an id that ends in a path, such as "swebench:rows.jsonl", or None. It is not listed."""
+        """Return the spec of an id that ends in a path, such as "swebench:rows.jsonl", or None."""
         family, _, path = str(env_id).partition(":")
         spec = self._path_specs.get(family)
         if spec is None or spec.path is None or not path.strip():
@@ -322,9 +332,15 @@ def ends_on_truncation(given: bool | None = None) -> bool:
     return os.environ.get("GEM_END_ON_TRUNCATION") == "1" if given is None else given
 
 
-def list_envs(pattern: str = "*") -> list[EnvSpec]:
-    """Return the registered specs whose id matches a shell pattern (``game:*``) or starts with it, sorted by id."""
-    return [ENV_REGISTRY[i] for i in sorted(ENV_REGISTRY) if fnmatch.fnmatchcase(i, pattern) or i.startswith(pattern)]
+def list_envs(pattern: str = "*", *, paths: bool = False) -> list[EnvSpec]:
+    """Return the registered specs whose id matches a shell pattern (``game:*``) or starts with it, sorted by id.
+
+    Args:
+        paths: also return the specs of ids that end in a path, such as that of "harbor:PATH".
+    """
+    specs = [*ENV_REGISTRY.values(), *(ENV_REGISTRY.path_specs() if paths else ())]
+    found = [spec for spec in specs if fnmatch.fnmatchcase(spec.id, pattern) or spec.id.startswith(pattern)]
+    return sorted(found, key=lambda spec: spec.id)
 
 
 def near_id(pattern: str) -> str:

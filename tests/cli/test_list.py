@@ -20,7 +20,14 @@ def test_list_prints_one_line_per_environment(capsys: pytest.CaptureFixture[str]
     assert main(["list"]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
     assert head.split() == ["ID", "NEEDS", "RUNS", "DESCRIPTION"]
-    assert [line.split()[0] for line in lines] == sorted(ENV_REGISTRY)
+    families = [f"{family}:PATH" for family in ("harbor", "mcpmark", "swebench", "swegym", "terminalbench")]
+    assert [line.split()[0] for line in lines] == sorted([*ENV_REGISTRY, *families])
+
+
+def test_list_shows_ids_that_end_in_a_path_in_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "swe*", "--json"]) == 0
+    paths = {spec["id"]: spec["path"] for spec in json.loads(capsys.readouterr().out)}
+    assert paths == {"swe:Mini": None, "swebench:PATH": "dataset_name", "swegym:PATH": "dataset_name"}
 
 
 @pytest.mark.parametrize("pattern", ["game:GuessTheNumber-v0-h", "*Guess*-hard*"])
@@ -51,6 +58,7 @@ def test_list_json_writes_unbounded_rewards_as_null(
             "runs": "process",
             "reward_range": [None, None],
             "oracle": None,
+            "path": None,
         }
     ]
 

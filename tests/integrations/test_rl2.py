@@ -12,7 +12,6 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -166,14 +165,13 @@ def test_a_mutated_adapter_fails_the_contract(mutation, reference, monkeypatch):
 
 
 def test_an_environment_that_fails_is_no_reward(reference, monkeypatch):
-    monkeypatch.setattr(adapter, "EpisodePool", SimpleNamespace)
     sample = SampleGroup(settings(), reference.tokenizer, GAME_TASKS[0].to_row()).samples[0]
 
     class Pool:
         async def play(self, task, reply):
             raise InfraError("down")
 
-    monkeypatch.setattr(adapter, "_pool", lambda tokenizer: Pool())
+    monkeypatch.setattr(adapter, "shared_pool", lambda tokenizer: Pool())
     with pytest.raises(InfraError, match="down"):
         asyncio.run(adapter.generate(settings(), reference.tokenizer, "", sample))
     assert not sample.state_dicts

@@ -306,7 +306,7 @@ def test_an_episode_whose_first_prompt_is_too_long_is_dropped(reference):
     config = settings(reference.folder, *limits)
     loop = adapter.GemAgentLoop.__new__(adapter.GemAgentLoop)
     loop.config, loop.max_new_tokens, loop.gamma = config, None, None
-    loop.pool = adapter._pool(reference.tokenizer, 2, adapter.FULL_HISTORY)
+    loop.pool = adapter.shared_pool(reference.tokenizer, 2, adapter.FULL_HISTORY)
     assert asyncio.run(loop.run({}, extra_info=GAME_TASKS[0].to_row())) == []
 
 

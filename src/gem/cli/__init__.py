@@ -1,8 +1,8 @@
 """The `gem` command line.
 
 Each command is a module with a docstring (its help text), a Config dataclass (its flags) and run(config), which returns
-the exit code. A command's module is imported only when the command is used. What a command does is in the package that
-it is about: here are flags and what is printed.
+the exit code; one whose help text depends on what is registered has more_help(). A command's module is imported only
+when the command is used. What a command does is in the package that it is about: here are flags and what is printed.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ def _dispatch(argv: Sequence[str]) -> int:
 
     module = _module(command)
     try:
-        config = parse(module.Config, argv[1:], prog=f"gem {command}", description=_description(module))
+        about = "" if {"-h", "--help"}.isdisjoint(argv) else _description(module)
+        config = parse(module.Config, argv[1:], prog=f"gem {command}", description=about)
     except SystemExit:  # parse() has printed the help text
         return 0
     with config.applied() if hasattr(config, "applied") else nullcontext():  # see gem.cli.data
@@ -125,7 +126,9 @@ def _module(command: str) -> Any:
 
 
 def _description(module: Any) -> str:
-    return (module.__doc__ or "").strip()
+    """Return the docstring of a command, and for some a part on what is registered."""
+    more = getattr(module, "more_help", str)()
+    return f"{(module.__doc__ or '').strip()}\n\n{more}".strip()
 
 
 def _guarded(command: Callable[[], int]) -> int:

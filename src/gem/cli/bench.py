@@ -22,12 +22,11 @@ from dataclasses import dataclass
 
 from rich.box import SIMPLE
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
-from gem.cli.output import print_json, wrap_for
+from gem.cli.output import print_json, progress, wrap_for
 from gem.errors import BadValue
 from gem.vector import VectorEnv, make_vec
 from gem.vector.base import BACKENDS
@@ -74,13 +73,8 @@ def run(config: Config) -> int:
 def measure(config: Config) -> dict[str, list[float]]:
     """Return a dict from backend to the env-steps per second of each repeat. The first backend is always sync."""
     names = list(dict.fromkeys(["sync", *config.backends]))
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     rates: dict[str, list[float]] = {name: [] for name in names}
-    with (
-        ExitStack() as opened,
-        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar,
-    ):
+    with ExitStack() as opened, progress() as bar:
         task = bar.add_task("starting", total=config.repeats * len(names))
         vec_envs = {name: opened.enter_context(_open(name, config)) for name in names}
         actions = _draw_actions(vec_envs["sync"])
@@ -143,8 +137,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Table:
 def _title(config: Config) -> str:
     wrappers = f" with {config.wrappers}" if config.wrappers else ""
     times = "once" if config.repeats == 1 else f"{config.repeats} times"
-    settings = f"{config.num_envs} × {config.env}{wrappers}, {config.steps:,} steps, {times}"
-    return f"env-steps per second: {settings}"
+    return f"env-steps per second: {config.num_envs} × {config.env}{wrappers}, {config.steps:,} steps, {times}"
 
 
 def _machine() -> str:

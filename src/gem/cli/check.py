@@ -37,17 +37,22 @@ import shutil
 import statistics
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from gem._internal.text import counted
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
-from gem.cli.output import print_json
+from gem.cli.list import matching
+from gem.cli.output import print_json, progress
 from gem.datasets import MissingData
 from gem.errors import BadValue, UnknownEnv
 from gem.registry import ENV_REGISTRY, list_envs, make, near_id, resolve
 from gem.testing import CheckReport, CheckResult, check_env, check_rows
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 DEFAULT_ROWS = 20  # takes one or two seconds for answers that are programs
 RESETS_PER_EPISODE, RESETS_PER_SEED = 21, 45  # approximate number of resets that check_env() makes
@@ -86,7 +91,7 @@ def run(config: Config) -> int:
         raise BadValue(f"--model and --base-url are for `gem check judge`, got the pattern {config.pattern!r}")
     targets = find(config.pattern)
     reports: list[CheckReport] = []
-    with _ProgressBar(len(targets)) as bar:
+    with _progress_bars(len(targets)) as bar:
         for target in targets:
             bar.begin(str(target))
             with contextlib.redirect_stdout(sys.stderr):  # keep output of the environment out of the report
@@ -111,7 +116,7 @@ def _check_judge(config: Config) -> int:
 
     with (
         Endpoint(config.base_url, config.model, api_key_env=config.api_key_env) as endpoint,
-        _ProgressBar(1, "pairs") as bar,
+        _progress_bars(1, "pairs") as bar,
     ):
         bar.begin("judge")
         report = check_judge(Judge(endpoint=endpoint, votes=config.votes), progress=bar.rows)
@@ -122,7 +127,7 @@ def _check_judge(config: Config) -> int:
     return 1 if report.failed else 0
 
 
-def _check(target: Any, config: Config, bar: _ProgressBar) -> CheckReport:
+def _check(target: Any, config: Config, bar: _Bars) -> CheckReport:
     start = time.perf_counter()
     if (missing := _missing_data(target)) is not None:
         result = CheckResult("data", "The dataset is available.", "unchecked", missing)
@@ -195,15 +200,13 @@ def find(pattern: str) -> list[Any]:
     """Return the ids that match a pattern, or the class named by "module:Class". Raises UnknownEnv."""
     if pattern in ENV_REGISTRY:
         return [pattern]
-    if ids := [spec.id for spec in list_envs(pattern)]:
-        return ids
-    if re.fullmatch(r"[\w.]+:\w+", pattern):
+    if not list_envs(pattern) and re.fullmatch(r"[\w.]+:\w+", pattern):
         sys.path.insert(0, os.getcwd())  # console scripts, unlike python -m, do not search the current folder
         try:
             return [resolve(pattern)]
         except BadValue as e:
             raise UnknownEnv(f"no env matches {pattern!r}{near_id(pattern)}, and {e}") from e
-    raise UnknownEnv(f"no env matches {pattern!r}{near_id(pattern)}  (`gem list` shows all)")
+    return [spec.id for spec in matching(pattern)]
 
 
 def _show(report: CheckReport, alone: bool) -> None:
@@ -214,47 +217,29 @@ def _show(report: CheckReport, alone: bool) -> None:
             print(f"{'':8}{result.detail}", flush=True)
 
 
-class _ProgressBar:
-    """A progress bar for environments, and one for rows that take long. Shown only if stderr is a terminal.
+@contextlib.contextmanager
+def _progress_bars(count: int, items: str = "rows") -> Iterator[_Bars]:
+    """Show a progress bar for environments, and one for the rows, or other items, of one that takes long."""
+    with progress(redirect_stdout=sys.stdout.isatty()) as shown:  # lines on stdout are printed above the bars
+        environments = shown.add_task("checking", total=count, completed=-1, visible=count > 1)
+        yield _Bars(shown, environments, shown.add_task(items, visible=False))
 
-    Args:
-        count: number of environments.
-        items: what the second bar counts.
-    """
 
-    def __init__(self, count: int, items: str = "rows") -> None:
-        self._count, self._items, self._started = count, items, 0.0
-        self._progress: Any = None
-
-    def __enter__(self) -> _ProgressBar:
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            shared = sys.stdout.isatty()  # print lines of stdout above the bar
-            console = Console(stderr=True)
-            self._progress = Progress(*columns, console=console, transient=True, redirect_stdout=shared)
-            self._environments = self._progress.add_task(
-                "checking", total=self._count, completed=-1, visible=self._count > 1
-            )
-            self._rows = self._progress.add_task(self._items, visible=False)
-            self._progress.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._progress is not None:
-            self._progress.stop()
+@dataclass
+class _Bars:
+    shown: Progress
+    environments: TaskID
+    items: TaskID
+    started: float = 0.0  # when the first item of the environment was done
 
     def begin(self, name: str) -> None:
         """Show that the check of the next environment starts."""
-        self._started = 0.0
-        if self._progress is not None:
-            self._progress.update(self._rows, visible=False)
-            self._progress.update(self._environments, description=name, advance=1)
+        self.started = 0.0
+        self.shown.update(self.items, visible=False)
+        self.shown.update(self.environments, description=name, advance=1)
 
     def rows(self, done: int, total: int) -> None:
         """Show the number of rows that are done."""
-        self._started = self._started or time.perf_counter()
-        if self._progress is not None and time.perf_counter() - self._started > ROWS_BAR_DELAY_S:
-            self._progress.update(self._rows, completed=done, total=total, visible=done < total)
+        self.started = self.started or time.perf_counter()
+        if time.perf_counter() - self.started > ROWS_BAR_DELAY_S:
+            self.shown.update(self.items, completed=done, total=total, visible=done < total)

@@ -42,7 +42,7 @@ class DataFlags:
             changes[GEM_DATA] = str(self.data.resolve())
         if self.skip_bad_rows:
             changes[GEM_SKIP_BAD_ROWS] = "1"
-        before = {name: os.environ.get(name) for name in changes}
+        before = {name: os.environ[name] for name in changes if name in os.environ}
         collector = _BadRowsCollector()
         logger = logging.getLogger(BAD_ROWS)
         logger.addHandler(collector)
@@ -50,11 +50,9 @@ class DataFlags:
         try:
             yield
         finally:
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+            for name in changes:
+                os.environ.pop(name, None)
+            os.environ.update(before)
             logger.removeHandler(collector)
             for bad in collector.found.values():
                 _report(bad)

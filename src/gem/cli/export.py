@@ -1,8 +1,7 @@
 """Write tasks in the formats of other systems.
 
-`harbor` writes tasks of terminal environments and of swe:Mini as Harbor folders, one per seed, with a separate
-verifier.
-Their images start from debian:bookworm. Seeds whose task asks for a running service are left out, and named.
+The task of each seed becomes a file or folder in --output. Seeds whose task the format cannot hold are left out, and
+named.
 
   gem export harbor terminal:Files --seeds 0-9 --output tasks
   gem export harbor swe:Mini --seeds 3,5 --env-kwargs level=1 --output tasks
@@ -10,6 +9,7 @@ Their images start from debian:bookworm. Seeds whose task asks for a running ser
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from dataclasses import dataclass
@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from gem.cli.flags import REQUIRED, flag
-from gem.errors import BadValue
+from gem.cli.output import table
+from gem.errors import BadValue, CallerError
 from gem.registry import ENV_REGISTRY, make
 
 MAX_SEEDS = 10_000
@@ -25,11 +26,25 @@ MAX_SEEDS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    format: str = flag(REQUIRED, help="the format: harbor, or that of a plug-in", positional=True)
+    format: str = flag(REQUIRED, help="one of the formats above", positional=True)
     id: str = flag(REQUIRED, help="environment id", positional=True)
     seeds: str = flag("0", help="seeds of the tasks, such as 0-9 or 3,5")
-    output: str = flag("tasks", help="folder for the task folders")
+    output: str = flag("tasks", help="folder for the tasks")
     env_kwargs: dict[str, Any] = flag({}, help="arguments of the environment, such as level=1")
+
+
+def more_help() -> str:
+    """Return a line per registered format, with the first line of its exporter's docstring, for the help text."""
+    names = ENV_REGISTRY.export_formats()
+    return "\n".join(["formats:", *table([(f"  {name}", _summary(name)) for name in names])])
+
+
+def _summary(name: str) -> str:
+    try:
+        exporter = ENV_REGISTRY.exporter(name)
+    except CallerError:  # it cannot be imported; `gem export` says why
+        return ""
+    return (inspect.getdoc(exporter) or "").partition("\n")[0]
 
 
 def run(config: Config) -> int:

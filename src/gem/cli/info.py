@@ -18,10 +18,10 @@ from typing import Any
 
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
-from gem.cli.list import record, table
-from gem.cli.output import print_json, wrap_for
+from gem.cli.list import record
+from gem.cli.output import print_json, table, wrap_for
 from gem.cli.play import Game, shown
-from gem.core import Env, Optimum
+from gem.core import Optimum
 from gem.datasets import MissingData
 from gem.errors import install_command
 from gem.policies import oracle
@@ -51,13 +51,14 @@ def run(config: Config) -> int:
             _print_facts(spec, config.env_kwargs, summary_rows(spec, None, f"unknown: {e}"))
         return 0
     with env:
-        game = Game(env, SAMPLE_SEED)
+        game, optimum, instances = Game(env, SAMPLE_SEED), env.optimum(), env.instances()
         if config.json:
-            facts = {"optimum": _optimum(env), "instances": env.instances(), "sample": _sample_record(spec, game)}
+            best = None if optimum is None else optimum._asdict()
+            facts = {"optimum": best, "instances": instances, "sample": _sample_record(spec, game)}
             print_json({**_record(spec, config.env_kwargs), **facts})
-            return 0
-        _print_facts(spec, config.env_kwargs, summary_rows(spec, env.optimum(), _count(env.instances())))
-        _sample(spec, game)
+        else:
+            _print_facts(spec, config.env_kwargs, summary_rows(spec, optimum, _count(instances)))
+            _sample(spec, game)
     return 0
 
 
@@ -83,11 +84,6 @@ def _record(spec: EnvSpec, given: Mapping[str, Any]) -> dict[str, Any]:
         "about": about(spec),
         "parameters": {name: "required" if value is required else value for name, value in values.items()},
     }
-
-
-def _optimum(env: Env) -> dict[str, Any] | None:
-    optimum = env.optimum()
-    return None if optimum is None else optimum._asdict()
 
 
 def _sample_record(spec: EnvSpec, game: Game) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 Prints one line per environment: its id, the extras that it needs (- for none), its execution mode in a vector
 environment (inline: steps take microseconds; thread: steps wait for I/O; process: steps use the CPU) and its
-description, which is wrapped to the width of a terminal.
+description, which is wrapped to the width of a terminal. PATH in an id stands for a path or another name, as in
+harbor:tasks/hello.
 
   gem list                  all environments
   gem list game:Wordle      ids with this prefix
@@ -13,14 +14,13 @@ description, which is wrapped to the width of a terminal.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gem.cli.flags import flag
-from gem.cli.output import print_json, wrap_for
+from gem.cli.output import print_json, table, wrap_for
 from gem.errors import UnknownEnv
-from gem.registry import ENV_REGISTRY, EnvSpec, list_envs, near_id
+from gem.registry import EnvSpec, list_envs, near_id
 
 _HEADER = ("ID", "NEEDS", "RUNS", "DESCRIPTION")
 
@@ -32,10 +32,7 @@ class Config:
 
 
 def run(config: Config) -> int:
-    specs = list_envs(config.pattern)
-    if not specs:
-        near = near_id(config.pattern)
-        raise UnknownEnv(f"no env matches {config.pattern!r}{near}  (`gem list` shows all {len(ENV_REGISTRY)})")
+    specs = matching(config.pattern, paths=True)
     if config.json:
         print_json([record(spec) for spec in specs])
         return 0
@@ -44,18 +41,15 @@ def run(config: Config) -> int:
     return 0
 
 
-def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Format rows as lines with aligned columns.
-
-    >>> table([("a", "x"), ("long", "y")])
-    ['a     x', 'long  y']
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+def matching(pattern: str, *, paths: bool = False) -> list[EnvSpec]:
+    """Return what list_envs() does. Raises UnknownEnv if nothing matches."""
+    if specs := list_envs(pattern, paths=paths):
+        return specs
+    raise UnknownEnv(f"no env matches {pattern!r}{near_id(pattern)}  (`gem list` shows all)")
 
 
 def record(spec: EnvSpec) -> dict[str, Any]:
-    """Return a spec as data for JSON."""
+    """Return a spec as data for JSON. ``path`` is None for an id that can be made as it is."""
     return {
         "id": spec.id,
         "description": spec.description,
@@ -63,4 +57,5 @@ def record(spec: EnvSpec) -> dict[str, Any]:
         "runs": spec.runs,
         "reward_range": spec.reward_range,
         "oracle": spec.oracle,
+        "path": spec.path,
     }

@@ -1,4 +1,4 @@
-"""Output of commands: text wrapped to the terminal's width, and JSON.
+"""Output of commands: text wrapped to the terminal's width, tables, progress bars, files and JSON.
 
 With --json a command prints one document on stdout: an object, or an array of objects if it lists several things. Keys
 are in snake_case; null stands for a value that is unknown or infinite.
@@ -11,8 +11,15 @@ import math
 import re
 import shutil
 import textwrap
-from collections.abc import Mapping
-from typing import Any, TextIO
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from gem.errors import BadValue
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 MAX_WIDTH = 120  # longer lines of prose are hard to read
 _MIN_COLUMN = 20  # characters; a narrower second column goes below the first
@@ -50,6 +57,38 @@ def wrap_for(stream: TextIO, text: str, column: int | None = None) -> str:
         return text
     width = shutil.get_terminal_size().columns
     return "\n".join(part for line in text.splitlines() for part in _wrapped(line, width, column))
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Format rows as lines with aligned columns.
+
+    >>> table([("a", "x"), ("long", "y")])
+    ['a     x', 'long  y']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+@contextmanager
+def progress(*, time_left: bool = True, **options: Any) -> Iterator[Progress]:
+    """Show progress bars on stderr while the block runs, or nothing if stderr is not a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
+    shown = columns if time_left else columns[:-1]
+    with Progress(*shown, console=console, transient=True, disable=not console.is_terminal, **options) as bars:
+        yield bars
+
+
+def output_file(path: Path, *suffixes: str) -> Path:
+    """Return a path given as --out. Raises BadValue for another suffix, or a folder that does not exist."""
+    if path.suffix not in suffixes:
+        raise BadValue(f"--out must end in {', '.join(suffixes)}, got {str(path)!r}")
+    if not path.parent.is_dir():
+        raise BadValue(f"cannot write {path}: its folder does not exist")
+    return path
 
 
 def print_json(data: Any) -> None:

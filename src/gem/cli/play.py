@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gem._internal.text import counted
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
-from gem.conversation.observations import observation_text
+from gem.conversation.observations import images_of, with_prefix_and_suffix
 from gem.core import Env, HasBoard, Info
 from gem.errors import BadValue, CallerError, did_you_mean
 from gem.parsing import last_boxed
@@ -183,7 +184,7 @@ class Game:
 
     def ending(self) -> str:
         total = sum(moment.reward for moment in self.moments)
-        return f"Game over ({self.stopped}): total reward {total:.6g} in {_turns(self.turns)}."
+        return f"Game over ({self.stopped}): total reward {total:.6g} in {counted(self.turns, 'turn')}."
 
     def _add(self, observation: Any, info: Info, reward: float) -> None:
         try:
@@ -302,24 +303,18 @@ def shown(moment: Moment) -> str:
 
 def _parts(moment: Moment) -> tuple[str, list[Any]]:
     """Return the text and the images of an observation."""
-    observation = moment.observation
+    observation = with_prefix_and_suffix(moment.observation, moment.info)
+    images = images_of(observation)
     if isinstance(observation, list):
-        images = [part["image"] for message in observation for part in message["content"] if _is_image(part)]
         return "\n".join(f"{message['role']}: {_text(message['content'])}" for message in observation), images
-    if isinstance(observation, dict):
-        return observation_text(observation["text"], moment.info), list(observation.get("images") or [])
-    return observation_text(observation, moment.info), []
-
-
-def _is_image(part: Any) -> bool:
-    return isinstance(part, dict) and "image" in part
+    return observation["text"] if isinstance(observation, dict) else observation, images
 
 
 def _text(content: Any) -> str:
     """Return the text of a message's content: a str, or a list of parts."""
     if not isinstance(content, list):
         return str(content)
-    return " ".join(str(part.get("text", part)) for part in content if not _is_image(part))
+    return " ".join(str(part.get("text", part)) for part in content if part.get("type") != "image")
 
 
 def _play(game: Game, screen: Screen) -> bool:
@@ -329,7 +324,7 @@ def _play(game: Game, screen: Screen) -> bool:
         line = screen.ask("> " if game.stopped is None else "Again? (y, n, :undo) ")
         if line is None or line == ":quit":
             if game.stopped is None:
-                screen.say(f"Left after {_turns(game.turns)}.", "dim")
+                screen.say(f"Left after {counted(game.turns, 'turn')}.", "dim")
             return False
         if line.startswith(":"):
             _run_command(line, game, screen)
@@ -366,7 +361,3 @@ def _run_command(command: str, game: Game, screen: Screen) -> None:
             screen.say(f"unknown command {command!r}{did_you_mean(command, COMMANDS)}  (:help lists all)", "yellow")
     except CallerError as e:
         screen.say(str(e), "yellow")
-
-
-def _turns(count: int) -> str:
-    return f"{count} turn{'' if count == 1 else 's'}"

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gem._internal.text import counted
 from gem.cli.flags import flag
-from gem.cli.list import table
-from gem.cli.output import print_json
+from gem.cli.output import output_file, print_json, table
 from gem.errors import BadValue
 from gem.rl.run.folder import RunFolder
 from gem.rl.run.plots import CURVES, RecordedRun, draw_curves, find_runs
@@ -54,7 +54,7 @@ def run(config: Config) -> int:
         raise BadValue("--json needs --list")
     out = _target(config.out, paths)
     draw_curves(out, runs, config.metrics, title=runs[0].title if len(runs) == 1 else "")
-    print(f"{out}: {len(runs)} run{'' if len(runs) == 1 else 's'}")
+    print(f"{out}: {counted(len(runs), 'run')}")
     return 0
 
 
@@ -82,12 +82,8 @@ def _cell(value: Any) -> str:
 
 
 def _target(out: Path | None, paths: list[Path]) -> Path:
-    if out is None:
-        if len(paths) > 1:
-            raise BadValue(f"several runs need a file to write: --out curves.png, got {len(paths)} runs")
-        return RunFolder(paths[0]).curve
-    if out.suffix not in _FORMATS:
-        raise BadValue(f"--out must end in {', '.join(_FORMATS)}, got {str(out)!r}")
-    if not out.parent.is_dir():
-        raise BadValue(f"cannot write {out}: its folder does not exist")
-    return out
+    if out is not None:
+        return output_file(out, *_FORMATS)
+    if len(paths) > 1:
+        raise BadValue(f"several runs need a file to write: --out curves.png, got {len(paths)} runs")
+    return RunFolder(paths[0]).curve

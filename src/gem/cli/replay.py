@@ -18,9 +18,9 @@ from typing import Any
 
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
+from gem.cli.list import matching
 from gem.cli.output import print_json
-from gem.errors import BadValue, MissingDependency, UnknownEnv
-from gem.registry import list_envs, near_id
+from gem.errors import BadValue, MissingDependency
 from gem.testing.env.playthroughs import Difference, file_name, header, record, replay
 
 MAX_SHOWN = 20  # maximum number of differences printed per file
@@ -90,9 +90,7 @@ def _missing_files(config: Config) -> dict[Path, str]:
     folders = [path for path in config.files if path.is_dir()]
     if not config.update or not folders:
         raise BadValue("--ids requires --update and a folder to record in")
-    if not (specs := list_envs(config.ids)):
-        raise UnknownEnv(f"no env matches {config.ids!r}{near_id(config.ids)}  (`gem list` shows all)")
-    files = {folders[0] / file_name(spec.id): spec.id for spec in specs}
+    files = {folders[0] / file_name(spec.id): spec.id for spec in matching(config.ids)}
     return {file: env_id for file, env_id in files.items() if not file.exists()}
 
 

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from gem.cli.flags import REQUIRED, flag
-from gem.cli.output import print_json, wrap_for
+from gem.cli.output import print_json, progress, wrap_for
 from gem.errors import BadValue
 from gem.sandbox import Limits, Result, Sandbox, Status, make_sandbox
 from gem.sandbox.factory import BACKENDS
@@ -70,11 +69,9 @@ def run(config: Config) -> int:
             return _report(sandbox, config.json)
         if config.action == "run":
             return _run(sandbox, config.file)
-        return (
-            _selftest(sandbox, config.json)
-            if config.action == "selftest"
-            else _serve(sandbox, config.host, config.port)
-        )
+        if config.action == "selftest":
+            return _selftest(sandbox, config.json)
+        return _serve(sandbox, config.host, config.port)
 
 
 def _report(sandbox: Sandbox, as_json: bool) -> int:
@@ -120,21 +117,11 @@ def _exit_code(result: Result) -> int:
 
 
 def _selftest(sandbox: Sandbox, as_json: bool) -> int:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
     from gem.testing.sandbox.check_sandbox import CHECKS, check_sandbox
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True) if console.is_terminal else nullcontext() as progress:
-        task = None if progress is None else progress.add_task("", total=len(CHECKS))
-
-        def show(name: str) -> None:
-            if progress is not None and task is not None:
-                progress.update(task, description=name, advance=1)
-
-        results = check_sandbox(sandbox, started=lambda check: show(check.name))
+    with progress(time_left=False) as bar:
+        task = bar.add_task("", total=len(CHECKS))
+        results = check_sandbox(sandbox, started=lambda check: bar.update(task, description=check.name, advance=1))
     if as_json:
         print_json([asdict(result) for result in results])
     else:

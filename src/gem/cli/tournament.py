@@ -27,8 +27,7 @@ from typing import Any
 from gem.cli.data import DataFlags
 from gem.cli.eval.policies import CONCURRENCY, RANGES, open_policy
 from gem.cli.flags import flag
-from gem.cli.list import table
-from gem.cli.output import print_json, wrap_for
+from gem.cli.output import print_json, table, wrap_for
 from gem.errors import BadValue, MissingDependency, did_you_mean
 from gem.evaluation.plot import draw_ratings
 from gem.evaluation.records import check_free, read_settings

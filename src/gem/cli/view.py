@@ -14,7 +14,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from gem._internal.text import counted
 from gem.cli.flags import REQUIRED, flag
+from gem.cli.output import output_file
 from gem.errors import BadValue
 from gem.viewer.page import MAX_EPISODES, build_file
 from gem.viewer.recordings import Recordings
@@ -55,12 +57,9 @@ def run(config: Config) -> int:
 def _target(config: Config) -> Path:
     first = config.paths[0]
     out = config.out or (first / "view.html" if first.is_dir() else first.with_suffix(".html"))
-    if out.suffix not in (".html", ".htm"):
-        raise BadValue(f"--out must end in .html, got {str(out)!r}")
+    output_file(out, ".html", ".htm")
     if out in config.paths:
         raise BadValue(f"--out must not be an input, got {str(out)!r}")
-    if not out.parent.is_dir():
-        raise BadValue(f"cannot write {out}: its folder does not exist")
     return out
 
 
@@ -76,5 +75,4 @@ def _serve(server: ViewerServer) -> int:
 
 
 def _count(recordings: Recordings) -> str:
-    number = len(recordings.rows)
-    return f"{number:,} episode{'' if number == 1 else 's'}"
+    return counted(len(recordings.rows), "episode")

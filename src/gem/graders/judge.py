@@ -14,8 +14,9 @@ import json
 import re
 import secrets
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,14 +109,9 @@ class Judge:
         if (grade := self._grade_without_judge(answer)) is not None:
             return grade
         votes = [_Vote(self, answer, gold, question) for _ in range(self.votes)]
-        while futures := {vote.send(): vote for vote in votes if vote.open}:
-            try:
+        while any(vote.open for vote in votes):
+            with _requests(votes) as futures:
                 wait(futures)
-                for future, vote in futures.items():
-                    vote.receive(future)
-            finally:
-                for future in futures:  # abort the requests if the wait was interrupted
-                    future.cancel()
         return self._count(votes)
 
     async def agrade(self, answer: str, gold: str | Sequence[str] = (), *, question: str = "") -> Grade:
@@ -123,14 +119,9 @@ class Judge:
         if (grade := self._grade_without_judge(answer)) is not None:
             return grade
         votes = [_Vote(self, answer, gold, question) for _ in range(self.votes)]
-        while futures := {vote.send(): vote for vote in votes if vote.open}:
-            try:
+        while any(vote.open for vote in votes):
+            with _requests(votes) as futures:
                 await asyncio.gather(*map(asyncio.wrap_future, futures), return_exceptions=True)
-                for future, vote in futures.items():
-                    vote.receive(future)
-            finally:
-                for future in futures:
-                    future.cancel()
         return self._count(votes)
 
     def _grade_without_judge(self, answer: str) -> Grade | None:
@@ -265,6 +256,19 @@ class _Vote:
         details = {"score": int(score), "top": top, "judge": self._judge.endpoint.model}
         reason = " ".join(verdict["reason"].split())
         return Grade(reward=score / top, correct=score == top, reason=reason, parsed=self._answer, details=details)
+
+
+@contextmanager
+def _requests(votes: Sequence[_Vote]) -> Iterator[Sequence[Future[Completion]]]:
+    """Send a request for each open vote. The caller waits for the futures; the votes then receive their outcomes."""
+    futures = {vote.send(): vote for vote in votes if vote.open}
+    try:
+        yield list(futures)
+        for future, vote in futures.items():
+            vote.receive(future)
+    finally:
+        for future in futures:  # abort the requests if the wait was interrupted
+            future.cancel()
 
 
 class _MalformedVerdict(Exception):

@@ -55,13 +55,9 @@ class GemWorkflow(_workflow.RolloutWorkflow):  # type: ignore[misc]
                 input_ids=list(request.prompt_ids), gconfig=self.gconfig, tokenizer=self.tokenizer
             )
             response = await engine.agenerate(sent)
-            if response.stop_reason == "abort":
-                return Reply("", failure="the engine aborted the request")
-            ids = list(response.output_tokens)
             del versions[request.key[2] :]
             versions.append(list(response.output_versions))
-            assert self.pool.chat is not None
-            return Reply(self.pool.chat.decode(ids), ids, list(response.output_logprobs), response.stop_reason)
+            return self.pool.reply(response.output_tokens, response.output_logprobs, response.stop_reason)
 
         try:
             played = [await self.pool.play(EnvTask.from_row(data), reply)]

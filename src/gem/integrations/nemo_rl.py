@@ -22,20 +22,17 @@ from uuid import uuid4
 
 from gem.conversation import ChatFormat
 from gem.conversation.observations import text_messages
-from gem.errors import BadValue, InfraError, MissingDependency, require
+from gem.errors import BadValue, InfraError, require
 from gem.integrations.shared.tasks import ATTEMPTS, EnvTask, EpisodePool
+from gem.integrations.shared.versions import check_framework
 from gem.messages import Message
 from gem.policies import Reply, Request
 from gem.rollout import StepwiseEpisode
 
-COMMAND = "pip install git+https://github.com/NVIDIA-NeMo/RL@7ea279a"
-try:
-    torch: Any = require("torch", extra="train")
-    ray: Any = require("ray", extra="ray")
-    interfaces: Any = require("nemo_rl.environments.interfaces", extra="train")
-except MissingDependency as e:
-    raise MissingDependency(f"NeMo-RL is required but could not be imported ({e.__cause__}); {COMMAND}") from None
-
+check_framework("nemo_rl")
+torch: Any = require("torch", extra="train")
+ray: Any = require("ray", extra="ray")
+interfaces: Any = require("nemo_rl.environments.interfaces", extra="train")
 TASK_NAME = "gem"  # key of the actor in NeMo-RL's task_to_env
 
 

@@ -61,20 +61,15 @@ class GemExecutor(agent.AgentExecutorBase):  # type: ignore[misc]
         pool = self.pool = self.pool or EpisodePool(
             hf_tokenizer, max_prompt_tokens=max_length - 1, history=self.history
         )
-        chat: Any = pool.chat
 
         async def reply(request: Request) -> Reply:
             ids, settings = list(request.prompt_ids), deepcopy(sampling_params)
             room = max_length - len(ids)
             settings.max_tokens = min(room, settings.max_tokens or room)
             answer = (await llm_engine.generate(ids, settings)).outputs[0]
-            sampled = list(answer.token_ids)
-            if answer.finish_reason == "abort" or not sampled:
-                return Reply("", failure="the engine aborted the request")
-            scores = [0.0] * len(sampled)
-            if answer.logprobs:
-                scores = [entry[token].logprob for entry, token in zip(answer.logprobs, sampled, strict=True)]
-            return Reply(chat.decode(sampled), sampled, scores, answer.finish_reason)
+            scored = zip(answer.logprobs, answer.token_ids, strict=True) if answer.logprobs else None
+            scores = None if scored is None else [entry[token].logprob for entry, token in scored]
+            return pool.reply(answer.token_ids, scores, answer.finish_reason)
 
         task = EnvTask.from_row(label)
         played = await pool.play(task, reply)

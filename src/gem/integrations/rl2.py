@@ -15,23 +15,21 @@ RL2 is installed from its repository; the package index has an older interface (
 from __future__ import annotations
 
 import asyncio
-from functools import lru_cache
 from typing import Any
 
 from gem.errors import MissingDependency, require
 from gem.integrations.shared.sequences import pack_episode
-from gem.integrations.shared.tasks import EnvTask, EpisodePool
+from gem.integrations.shared.tasks import EnvTask, shared_pool
+from gem.integrations.shared.versions import check_framework, frameworks
 from gem.policies import Reply, Request
 from gem.trajectory import Trajectory
 
-COMMAND = "pip install --no-deps git+https://github.com/ChenmienTan/RL2@9161ede"
-try:
-    communication: Any = require("RL2.utils.communication", extra="train")
-    rl: Any = require("RL2.datasets.rl", extra="train")
-except MissingDependency as e:
-    raise MissingDependency(f"RL2 is required but could not be imported ({e.__cause__}); {COMMAND}") from None
+check_framework("rl2")
+communication: Any = require("RL2.utils.communication", extra="train")
+rl: Any = require("RL2.datasets.rl", extra="train")
 if not hasattr(rl, "Sample"):
-    raise MissingDependency(f"this RL2 has no Sample; the commit 9161ede is supported; {COMMAND}")
+    install = frameworks()["rl2"]["install"]
+    raise MissingDependency(f"this RL2 has no Sample; the commit 9161ede is supported; {install}")
 Status: Any = rl.Sample.Status
 
 
@@ -55,7 +53,7 @@ class _Episode:
 
     def __init__(self, config: Any, tokenizer: Any, sample: Any) -> None:
         self.settings = {name: value for name, value in config.sampling_params.items() if value is not None}
-        self.sample, self.pool = sample, _pool(tokenizer)
+        self.sample, self.pool = sample, shared_pool(tokenizer)
         self.go, self.interrupted = asyncio.Event(), asyncio.Event()
         self.task = asyncio.ensure_future(self.pool.play(EnvTask.from_row(sample.sample), self.reply))
 
@@ -108,8 +106,3 @@ def _fill(sample: Any, played: Trajectory) -> None:
 
 
 _interrupted: dict[int, _Episode] = {}  # by the id of the sample, which RL2 keeps until the episode ends
-
-
-@lru_cache(maxsize=4)
-def _pool(tokenizer: Any) -> EpisodePool:
-    return EpisodePool(tokenizer)

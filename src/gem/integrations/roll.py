@@ -20,22 +20,19 @@ from __future__ import annotations
 from typing import Any
 
 from gem.conversation import ChatFormat
-from gem.errors import BadValue, InfraError, MissingDependency, require
+from gem.errors import BadValue, InfraError, require
 from gem.integrations.shared.tasks import ATTEMPTS, EnvTask
+from gem.integrations.shared.versions import check_framework
 from gem.policies import Reply
 from gem.rollout import StepwiseEpisode
 from gem.seeding import derive
 
-COMMAND = "git clone https://github.com/alibaba/ROLL, and add it to PYTHONPATH"
-_MANAGERS = "roll.pipeline.agentic.env_manager"
-try:
-    torch: Any = require("torch", extra="train")
-    protocol: Any = require("roll.distributed.scheduler.protocol", extra="train")
-    base: Any = require(f"{_MANAGERS}.base_env_manager", extra="train")
-    TrajEnvManager: Any = require(f"{_MANAGERS}.traj_env_manager", extra="train").TrajEnvManager
-    StepEnvManager: Any = require(f"{_MANAGERS}.step_env_manager", extra="train").StepEnvManager
-except MissingDependency as e:
-    raise MissingDependency(f"ROLL is required but could not be imported ({e.__cause__}); {COMMAND}") from None
+check_framework("roll")
+torch: Any = require("torch", extra="train")
+protocol: Any = require("roll.distributed.scheduler.protocol", extra="train")
+base: Any = require("roll.pipeline.agentic.env_manager.base_env_manager", extra="train")
+traj_manager: Any = require("roll.pipeline.agentic.env_manager.traj_env_manager", extra="train")
+step_manager: Any = require("roll.pipeline.agentic.env_manager.step_env_manager", extra="train")
 
 
 class _GemManager:
@@ -96,7 +93,7 @@ class _GemManager:
         return self.rollout_cache
 
 
-class GemTrajEnvManager(_GemManager, TrajEnvManager):  # type: ignore[misc]
+class GemTrajEnvManager(_GemManager, traj_manager.TrajEnvManager):  # type: ignore[misc]
     """Hands over one sequence per episode. Raises BadValue if a context does not extend the one before."""
 
     def kept_ids(self, context: list[int]) -> list[int]:
@@ -106,7 +103,7 @@ class GemTrajEnvManager(_GemManager, TrajEnvManager):  # type: ignore[misc]
         return context[len(fed) :]
 
 
-class GemStepEnvManager(_GemManager, StepEnvManager):  # type: ignore[misc]
+class GemStepEnvManager(_GemManager, step_manager.StepEnvManager):  # type: ignore[misc]
     """Hands over one sequence per turn, with the reward of the turn on its last token."""
 
 

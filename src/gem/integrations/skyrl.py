@@ -74,7 +74,6 @@ class GemGenerator(generators.SkyRLGymGenerator):  # type: ignore[misc]
         trajectory_id: Any = None,
         cache_salt: str | None = None,
     ) -> Any:
-        chat: Any = self.pool.chat
         task, started = EnvTask.from_row(env_extras), time.monotonic()
         member = 0 if trajectory_id is None else trajectory_id.repetition_id
         session = f"{task.env_id} {task.seed} {member}" if trajectory_id is None else trajectory_id.to_string()
@@ -83,11 +82,8 @@ class GemGenerator(generators.SkyRLGymGenerator):  # type: ignore[misc]
         async def reply(request: Request) -> Reply:
             batch = {"prompt_token_ids": [list(request.prompt_ids)], **asked}
             answer = await self.inference_engine_client.generate(batch, model=self.policy_model_name)
-            sampled, finish = list(answer["response_ids"][0]), answer["stop_reasons"][0]
-            if finish == "abort" or not sampled:
-                return Reply("", failure=f"the engine aborted the request ({finish})")
-            logprobs = (answer.get("response_logprobs") or [[0.0] * len(sampled)])[0]
-            return Reply(chat.decode(sampled), sampled, list(logprobs), finish)
+            (logprobs,) = answer.get("response_logprobs") or [None]
+            return self.pool.reply(answer["response_ids"][0], logprobs, answer["stop_reasons"][0])
 
         try:
             played = await self.pool.play(task, reply, episode=member)
@@ -104,8 +100,7 @@ class GemGenerator(generators.SkyRLGymGenerator):  # type: ignore[misc]
             outputs[0].e2e_time = seconds
             return outputs[0]
         last = packed.last  # the only one whose reward SkyRL uses
-        end = max(t for t, turn in enumerate(last.turn_T) if turn >= 0) - last.prompt_length
-        outputs[-1].reward[end] += played.total_reward - sum(outputs[-1].reward)
+        outputs[-1].reward[last.last_sampled - last.prompt_length] += played.total_reward - sum(outputs[-1].reward)
         return generators.StepWiseOutput(step_outputs=outputs, e2e_time=seconds)
 
     def _output(self, sequence: TrainingSequence, played: Trajectory, sampling_params: dict[str, Any] | None) -> Any:

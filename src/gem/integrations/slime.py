@@ -19,22 +19,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from functools import lru_cache
 from typing import Any
 
-from gem.errors import MissingDependency, require
+from gem.errors import require
 from gem.integrations.shared.sequences import TrainingSequence, pack_episode, turn_returns
-from gem.integrations.shared.tasks import EnvTask, EpisodePool
+from gem.integrations.shared.tasks import EnvTask, shared_pool
+from gem.integrations.shared.versions import check_framework
 from gem.policies import Reply, Request
 from gem.rl.estimate.advantages import normalize_batch
 from gem.trajectory import Trajectory
 
-COMMAND = "pip install --no-deps git+https://github.com/THUDM/slime@624b824"
-try:
-    torch: Any = require("torch", extra="train")
-    rollout: Any = require("slime.rollout.sglang_rollout", extra="train")
-except MissingDependency as e:
-    raise MissingDependency(f"slime is required but could not be imported ({e.__cause__}); {COMMAND}") from None
+check_framework("slime")
+torch: Any = require("torch", extra="train")
+rollout: Any = require("slime.rollout.sglang_rollout", extra="train")
 Status: Any = rollout.Sample.Status
 
 
@@ -55,7 +52,7 @@ async def generate(args: Any, sample: Any, sampling_params: dict[str, Any]) -> A
             sampled.append(token)
         return Reply(chat.decode(sampled), sampled, logprobs, finish)
 
-    pool = _pool(state.tokenizer)
+    pool = shared_pool(state.tokenizer)
     chat: Any = pool.chat
     try:
         played = await pool.play(EnvTask.from_row(sample.metadata), reply)
@@ -101,8 +98,3 @@ def _fill(sample: Any, sequence: TrainingSequence, played: Trajectory, chat: Any
     sample.rollout_id = sample.index if sample.rollout_id is None else sample.rollout_id
     sample.status = Status.TRUNCATED if played.truncated else Status.COMPLETED
     return sample
-
-
-@lru_cache(maxsize=4)
-def _pool(tokenizer: Any) -> EpisodePool:
-    return EpisodePool(tokenizer)

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 from uuid import uuid4
@@ -25,7 +24,7 @@ from gem.conversation import History
 from gem.conversation.history import FULL_HISTORY
 from gem.errors import BadValue, require
 from gem.integrations.shared.sequences import pack_episode, turn_returns
-from gem.integrations.shared.tasks import EnvTask, EpisodePool
+from gem.integrations.shared.tasks import EnvTask, shared_pool
 from gem.integrations.shared.turns import turn_advantages
 from gem.integrations.shared.versions import check_framework
 from gem.policies import Reply, Request
@@ -89,7 +88,7 @@ class GemAgentLoop(agent_loop.AgentLoopBase):  # type: ignore[misc]
         if gamma is not None and self.config.algorithm.gamma != 1.0:
             raise BadValue(f"gamma of the agent loop needs algorithm.gamma=1, got {self.config.algorithm.gamma}")
         limit = self.rollout_config.prompt_length + self.rollout_config.response_length
-        self.pool = _pool(self.tokenizer, limit, FULL_HISTORY if history is None else History(**history))
+        self.pool = shared_pool(self.tokenizer, limit, FULL_HISTORY if history is None else History(**history))
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> Any:
         request_id, answers = uuid4().hex, list[Any]()
@@ -102,12 +101,10 @@ class GemAgentLoop(agent_loop.AgentLoopBase):  # type: ignore[misc]
                 request_id=request_id, prompt_ids=ids, sampling_params={**sampling_params, **limit}
             )
             answers.append(answer)
-            sampled = list(answer.token_ids)
-            if answer.stop_reason == "aborted" or not sampled:
-                return Reply("", failure=f"the engine aborted the request ({answer.stop_reason})")
-            ended = sampled[-1] == chat.eos_id
-            logprobs = [0.0] * len(sampled) if answer.log_probs is None else answer.log_probs
-            return Reply(chat.decode(sampled), sampled, logprobs, "stop" if ended else "length")
+            finish = answer.stop_reason
+            if finish != "aborted":  # verl has one word for the others
+                finish = "stop" if list(answer.token_ids)[-1:] == [chat.eos_id] else "length"
+            return self.pool.reply(answer.token_ids, answer.log_probs, finish)
 
         played = await self.pool.play(EnvTask.from_row(row["extra_info"]), reply)
         several = self.config.trainer.get("use_v1", True)
@@ -125,8 +122,8 @@ class GemAgentLoop(agent_loop.AgentLoopBase):  # type: ignore[misc]
         sequences = pack_episode(credited, max_response=self.rollout_config.response_length).sequences
         returns_K = turn_returns(credited, discount).tolist()
         for sequence, after in pairwise(sequences):  # verl does not add up rewards over sequences
-            last = max(t for t, turn in enumerate(sequence.turn_T) if turn >= 0)
-            sequence.rewards_T[last] += discount * returns_K[next(turn for turn in after.turn_T if turn >= 0)]
+            first = after.turn_T[after.prompt_length]
+            sequence.rewards_T[sequence.last_sampled] += discount * returns_K[first]
         steps = [step for a in answers if (step := a.extra_fields.get("global_steps")) is not None]
         seconds = {name: sum(turn.seconds[name] for turn in played.turns) for name in ("policy", "env")}
         common = {
@@ -164,8 +161,3 @@ def rebn_advantage(token_level_rewards: Any, response_mask: Any, config: Any = N
 def turn_advantage(token_level_rewards: Any, response_mask: Any, config: Any = None, **others: Any) -> tuple[Any, Any]:
     """The same with the mean over the turns that have the same index; see turn_advantages()."""
     return turn_advantages("turn", token_level_rewards, response_mask, 1.0 if config is None else config.gamma)
-
-
-@lru_cache(maxsize=8)
-def _pool(tokenizer: Any, max_prompt_tokens: int, history: History) -> EpisodePool:
-    return EpisodePool(tokenizer, max_prompt_tokens=max_prompt_tokens, history=history)

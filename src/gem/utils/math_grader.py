@@ -21,16 +21,11 @@ def grade(model_answer: str, gt_answer: str, fast: bool = True) -> bool:
     return MathGrader().grade(model_answer, gt_answer).correct
 
 
-def grade_answer_mathd(given_answer: str, ground_truth: str) -> bool:
-    return grade(given_answer, ground_truth)
-
-
-def grade_answer_sympy(given_answer: str, ground_truth: str) -> bool:
-    return grade(given_answer, ground_truth)
-
-
 def is_latex_equal(given_answer: str, ground_truth: str) -> bool:
     return grade(given_answer, ground_truth)
+
+
+grade_answer_mathd = grade_answer_sympy = is_latex_equal
 
 
 def extract_boxed_answer(solution: str) -> str | None:

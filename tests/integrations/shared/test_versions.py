@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from gem.integrations.shared.versions import check_framework, frameworks
 
 ROOT = Path(__file__).parents[3]
 NAMES = sorted(frameworks())
-PACKAGES = [name for name in NAMES if "package" in frameworks()[name]]
+PACKAGES = [name for name in NAMES if "supported" in frameworks()[name] and "install" not in frameworks()[name]]
 
 
 @pytest.fixture
@@ -39,6 +40,14 @@ def test_a_missing_framework_is_one_line_with_the_pip_command(name, installed):
     with pytest.raises(MissingDependency, match="is not installed; pip install '") as error:
         check_framework(name)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "install" in frameworks()[name]])
+def test_a_missing_repository_is_one_line_with_its_command(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, frameworks()[name]["module"], None)
+    with pytest.raises(MissingDependency, match="is required but could not be imported") as error:
+        check_framework(name)
+    assert str(error.value).endswith(f"; {frameworks()[name]['install']}") and "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", PACKAGES)

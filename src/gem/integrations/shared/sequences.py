@@ -41,6 +41,11 @@ class TrainingSequence:
         return next((t for t, turn in enumerate(self.turn_T) if turn >= 0), len(self.turn_T))
 
     @property
+    def last_sampled(self) -> int:
+        """The position of the last sampled token; -1 if there is none."""
+        return max((t for t, turn in enumerate(self.turn_T) if turn >= 0), default=-1)
+
+    @property
     def prompt_ids(self) -> list[int]:
         return self.ids_T[: self.prompt_length]
 
@@ -106,7 +111,7 @@ def pack_episode(
     for sequence in sequences:
         whole = len(sequence.ids_T)
         _cut(sequence, min(max_tokens or whole, sequence.prompt_length + (max_response or whole)))
-    kept = [s for s in sequences if any(turn >= 0 for turn in s.turn_T)] or sequences[-1:]
+    kept = [s for s in sequences if s.last_sampled >= 0] or sequences[-1:]
     counts["truncated"] = sum(sequence.truncated for sequence in sequences)
     left = {turn for sequence in kept for turn in sequence.turn_T}
     counts["lost"] = sum(bool(turn.sampled_ids) and k not in left for k, turn in enumerate(trajectory.turns))
@@ -204,6 +209,5 @@ def _cut(sequence: TrainingSequence, length: int) -> None:
     for field_T in (sequence.ids_T, sequence.mask_T, sequence.logprobs_T, sequence.turn_T, sequence.rewards_T):
         del field_T[length:]
     sequence.truncated = True
-    end = max((t for t, turn in enumerate(sequence.turn_T) if turn >= 0), default=None)
-    if end is not None:
-        sequence.rewards_T[end] += moved
+    if sequence.last_sampled >= 0:
+        sequence.rewards_T[sequence.last_sampled] += moved

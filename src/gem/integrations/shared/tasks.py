@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, fields
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, cast
 
 from gem.conversation import ChatFormat, History
@@ -243,6 +243,17 @@ class EpisodePool:
         finally:
             self.give_back(task, stepwise)
 
+    def reply(self, ids: Sequence[int], logprobs: Sequence[float] | None, finish: str | None) -> Reply:
+        """Return what an engine sampled as a Reply; a failure if it aborted the request or sampled nothing.
+
+        Args:
+            logprobs: None for an engine that was not asked for them; they are 0.0 then.
+        """
+        if finish in ("abort", "aborted") or not ids:
+            return Reply("", failure=f"the engine aborted the request ({finish})")
+        scores = [0.0] * len(ids) if logprobs is None else list(logprobs)
+        return Reply(cast(ChatFormat, self.chat).decode(list(ids)), list(ids), scores, finish)
+
     def take(self, task: EnvTask) -> StepwiseEpisode:
         """Return an environment for a task, for callers that advance it themselves. It is not reset."""
         free = self._free[task.key()]
@@ -261,6 +272,12 @@ class EpisodePool:
     def _build(self, task: EnvTask) -> StepwiseEpisode:
         limits = {"max_prompt_tokens": self.max_prompt_tokens, "history": self.history}
         return task.episode(self.tokenizer, chat=self.chat, **limits)
+
+
+@lru_cache(maxsize=8)
+def shared_pool(tokenizer: Any, max_prompt_tokens: int | None = None, history: History = FULL_HISTORY) -> EpisodePool:
+    """Return one pool for all calls with these arguments, for frameworks that call a function for each episode."""
+    return EpisodePool(tokenizer, max_prompt_tokens=max_prompt_tokens, history=history)
 
 
 def _parsed(text: str) -> dict[str, Any]:

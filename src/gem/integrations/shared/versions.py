@@ -22,6 +22,13 @@ def check_framework(name: str) -> None:
         MissingDependency: if it is not; the message has the command that installs it.
     """
     entry = frameworks()[name]
+    if "install" in entry:
+        try:
+            require(entry["module"], extra="train")
+        except MissingDependency as e:
+            problem = f"{entry['title']} is required but could not be imported ({e.__cause__})"
+            raise MissingDependency(f"{problem}; {entry['install']}") from None
+        return
     package, (first, below) = entry["package"], entry["supported"]
     command = f"pip install '{package}>={first},<{below}'"
     try:

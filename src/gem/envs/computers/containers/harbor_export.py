@@ -26,7 +26,10 @@ _MARK = f"# canary: {CANARY}\n"
 
 
 def export(env: Env) -> Callable[[Path, str], None]:
-    """Return a function that writes tasks as Harbor folders; see gem.registry.Exporter and write_harbor()."""
+    """Harbor folders with a separate verifier, of tasks of terminal environments and of swe:Mini.
+
+    See gem.registry.Exporter and write_harbor(). Tasks that ask for a running service cannot be written.
+    """
     inner = env.unwrapped
     if not isinstance(inner, TerminalEnv):
         raise BadValue(f"{env.env_id} cannot be exported as Harbor folders; terminal:* and swe:Mini can")
