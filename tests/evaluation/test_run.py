@@ -241,7 +241,7 @@ def test_an_occupied_folder_is_refused(tmp_path):
     ("arguments", "message"),
     [
         ({"rollouts": 2}, "2 rollouts .*'constant:yes' .*raise limit"),
-        ({"rollouts": 0}, "rollouts .*>= 1.*got 0"),
+        ({"rollouts": 0}, "rollouts .*at least 1.*got 0"),
         ({"limit": 0}, "limit .*at least 1.*got 0"),
         ({"policy": "orcale"}, "'oracle', 'random' or 'constant:TEXT'.*'orcale'"),
         ({"limit": 2.5}, r"limit .*at least 1.*got 2\.5"),

@@ -149,7 +149,7 @@ def test_a_restored_collector_still_counts_failures_before_a_policy_error():
 
 
 def test_groups_need_a_member_and_no_autoreset():
-    with pytest.raises(BadValue, match="at least 1 member, got 0"):
+    with pytest.raises(BadValue, match=r"size .*at least 1, got 0"):
         games(1, 0)
     with pytest.raises(BadValue, match="autoreset='disabled', got 'same_step'"):
         GroupCollector(make_vec("game:GuessTheNumber-v0-easy", num_envs=1), 2, lambda group: group)

@@ -297,7 +297,7 @@ def test_min_envs_is_a_number_of_slots(min_envs):
     env = vector(2, 2)
     env.reset()
     env.send(["a", "a"])
-    with pytest.raises(BadValue, match="min_envs must be an integer >= 1"):
+    with pytest.raises(BadValue, match="min_envs must be an integer of at least 1"):
         env.recv(min_envs=min_envs)
 
 

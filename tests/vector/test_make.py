@@ -185,8 +185,8 @@ def test_async_mode_conflicts_with_another_backend():
         ("sync", {"num_workers": 2}, "num_workers=2 .*'sync'.* async, thread, process, ray"),
         ("sync", {"timeout": 2.0}, "takes no timeout"),
         ("thread", {"address": "auto"}, "address='auto' .*'thread'.* ray"),
-        ("thread", {"num_workers": 0}, "num_workers .*>= 1.*got 0"),
-        ("process", {"num_workers": 1.5}, r"num_workers .*>= 1.*got 1\.5"),
+        ("thread", {"num_workers": 0}, "num_workers .*at least 1.*got 0"),
+        ("process", {"num_workers": 1.5}, r"num_workers .*at least 1.*got 1\.5"),
         ("sync", {"on_failure": "retry"}, "on_failure .*'raise' or 'restart'.*'retry'"),
     ],
 )
@@ -222,7 +222,7 @@ def test_a_slot_plays_the_episode_that_make_gives_for_its_id_and_seed(backend):
 
 @pytest.mark.parametrize("group_size", [0, True, 1.5])
 def test_a_group_size_is_an_integer_above_zero(group_size):
-    with pytest.raises(BadValue, match=f"group_size .*>= 1.*got {group_size}"):
+    with pytest.raises(BadValue, match=f"group_size .*at least 1.*got {group_size}"):
         make_vec("qa:Facts", group_size=group_size)
 
 

@@ -89,7 +89,7 @@ def test_every_worker_has_a_slot(slots, count, sizes):
 
 @pytest.mark.parametrize("num_workers", [0, -1])
 def test_there_is_at_least_one_worker(num_workers):
-    with pytest.raises(BadValue, match="num_workers must be an integer >= 1"):
+    with pytest.raises(BadValue, match="num_workers must be an integer of at least 1"):
         process_env([Echo], num_workers=num_workers)
 
 

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus, urlsplit
 
 from gem._internal.annotations import check_arguments
+from gem._internal.counts import check_count
 from gem._internal.event_loop import BackgroundLoop
 from gem.errors import BadValue, require
 
@@ -119,8 +120,8 @@ class HttpClient:
     def __init__(self, *, extra: str, timeout: float, concurrency: int, retries: int, backoff: float) -> None:
         if not timeout > 0 or not backoff >= 0:
             raise BadValue(f"timeout must be seconds above 0 and backoff seconds >= 0, got {timeout!r} and {backoff!r}")
-        if concurrency < 1 or retries < 0:
-            raise BadValue(f"concurrency must be at least 1 and retries at least 0, got {concurrency} and {retries}")
+        check_count("concurrency", concurrency)
+        check_count("retries", retries, 0)
         self.extra, self.timeout, self.concurrency = extra, timeout, concurrency
         self.retries, self.backoff = retries, backoff
         self._reset()

@@ -20,6 +20,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, TypeVar
 
+from gem._internal.counts import check_count
 from gem._internal.framing import Channel, to_picklable
 from gem._internal.imports import resolve
 from gem._internal.worker_process import WorkerProcess, usable_cpus
@@ -52,8 +53,7 @@ class WorkerPool:
     def __init__(
         self, workers: int | None = None, *, timeout: float = CALL_TIMEOUT, modules: Sequence[str] = ()
     ) -> None:
-        if workers is not None and (isinstance(workers, bool) or workers < 1):
-            raise BadValue(f"workers must be at least 1, got {workers!r}")
+        check_count("workers", workers, optional=True)
         if not timeout > 0:
             raise BadValue(f"timeout must be seconds above 0, got {timeout!r}")
         self.workers = workers or min(4, usable_cpus())

@@ -24,10 +24,10 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from gem._internal.counts import check_count
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
 from gem.cli.output import print_json, progress, wrap_for
-from gem.errors import BadValue
 from gem.vector import VectorEnv, make_vec
 from gem.vector.base import BACKENDS
 from gem.wrappers import get_wrapper_fns
@@ -53,8 +53,7 @@ class Config(DataFlags):
 
 def run(config: Config) -> int:
     for name in ("num_envs", "steps", "repeats"):
-        if getattr(config, name) < 1:
-            raise BadValue(f"--{name.replace('_', '-')} must be at least 1, got {getattr(config, name)}")
+        check_count(f"--{name.replace('_', '-')}", getattr(config, name))
     rates = measure(config)
     if config.json:
         settings = {"env": config.env, "num_envs": config.num_envs, "wrappers": config.wrappers, "steps": config.steps}

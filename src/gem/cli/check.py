@@ -41,6 +41,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from gem._internal.counts import check_count
 from gem._internal.text import counted
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
@@ -83,8 +84,8 @@ def run(config: Config) -> int:
     if not config.seconds > 0:
         raise BadValue(f"--seconds must be above 0, got {config.seconds}")
     for name, number in (("seeds", config.seeds), ("episodes", config.episodes), ("rows", config.rows)):
-        if number != "all" and int(number) < 1:
-            raise BadValue(f"--{name} must be an integer of at least 1, got {number}")
+        if number != "all":
+            check_count(f"--{name}", int(number))
     if config.pattern == "judge":  # an LLM judge instead of environments
         return _check_judge(config)
     if config.model is not None or config.base_url is not None:

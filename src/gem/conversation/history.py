@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from gem._internal.counts import check_count
 from gem.conversation.chat import ChatFormat
 from gem.conversation.observations import as_messages
 from gem.conversation.template import remove_whitespace
@@ -47,8 +48,7 @@ class History:
 
     def __post_init__(self) -> None:
         for name, limit in (("max_turns", self.max_turns), ("max_tokens", self.max_tokens)):
-            if limit is not None and limit < 1:
-                raise BadValue(f"{name} must be at least 1 or None, got {limit}")
+            check_count(name, limit, optional=True)
         if self.overflow not in ("end", "drop_oldest"):
             raise BadValue(f"overflow must be 'end' or 'drop_oldest', got {self.overflow!r}")
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, get_args
 
+from gem._internal.counts import check_count
 from gem.core import Env, Info, Step, StopReason, require_text
 from gem.errors import BadValue, EpisodeOver
 from gem.parsing import last_boxed
@@ -63,8 +64,7 @@ class GameEnv(Env, ABC):
     move_format: str  # an example of a valid action, shown when an action is unreadable
 
     def __init__(self, *, max_turns: int, on_unreadable: OnUnreadable = "end") -> None:
-        if max_turns < 1:
-            raise BadValue(f"max_turns must be at least 1, got {max_turns}")
+        check_count("max_turns", max_turns)
         if on_unreadable not in get_args(OnUnreadable):
             raise BadValue(f"on_unreadable must be 'end' or 'continue', got {on_unreadable!r}")
         self.max_turns, self.on_unreadable = max_turns, on_unreadable

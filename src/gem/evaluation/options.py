@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gem._internal.counts import check_count
 from gem.conversation.prompt_template import PromptTemplate
 from gem.errors import BadValue
 from gem.policies import Policy, Reply, Request, is_async
@@ -37,8 +38,7 @@ class EvalOptions:
     native_tools: bool = False
 
     def __post_init__(self) -> None:
-        if self.token_limit is not None and self.token_limit < 1:
-            raise BadValue(f"token_limit must be at least 1, got {self.token_limit}")
+        check_count("token_limit", self.token_limit, optional=True)
 
     def wraps(self, policy: Policy) -> tuple[list[Wrap], list[Wrap]]:
         """Return the wrappers below and above those of an environment.

@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from itertools import count
 from typing import Any
 
+from gem._internal.counts import check_count
 from gem._internal.text import short_repr
 from gem.errors import BadValue, EndpointError, GemError, InfraError
 from gem.evaluation.options import EvalOptions
@@ -93,8 +94,7 @@ def evaluate(
         Exception: any exception of gem.make.
     """
     for name, value, least in (("rollouts", rollouts, 1), ("concurrency", concurrency, 1), ("retries", retries, 0)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise BadValue(f"{name} must be an integer >= {least}, got {value!r}")
+        check_count(name, value, least)
     if resume and out is None:
         raise BadValue("resume needs the folder of the evaluation as out=")
     if isinstance(policy, str) and rollouts > 1:

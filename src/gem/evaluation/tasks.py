@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from gem._internal.counts import check_count
 from gem._internal.json_codec import encode
 from gem.core import Env, EnvWrapper, Info
 from gem.datasets import HasBaseline, HasRows, MissingData, Rows, Stream
@@ -122,8 +123,7 @@ def plan_tasks(
         Exception: any exception of gem.make and get_wrapper_fns.
     """
     limit = limit if env.limit is None else env.limit
-    if not isinstance(limit, int) or limit < 1:
-        raise BadValue(f"limit must be at least 1, got {limit!r}")
+    check_count("limit", limit)
     wraps = [*innermost, *get_wrapper_fns(env.wrappers, tokenizer, native_tools=native_tools)]
     searches = {"search_tool", "search_tool_no_int_reward"} & {name.strip() for name in env.wrappers.split(",")}
     if searches and not os.environ.get(URL_VARIABLE):  # else the first call would stop the run

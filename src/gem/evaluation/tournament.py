@@ -16,6 +16,7 @@ from functools import partial
 from itertools import combinations
 from typing import Any, cast
 
+from gem._internal.counts import check_count
 from gem.core import Env
 from gem.errors import BadValue, InfraError
 from gem.evaluation.metrics import Estimate
@@ -203,12 +204,13 @@ def play_tournament(
     """
     if len(players) < 2:
         raise BadValue(f"a tournament needs at least two players, got {', '.join(players) or 'none'}")
-    if games < 2 or games % 2:
+    check_count("games", games, 2)
+    if games % 2:
         raise BadValue(
             f"games must be an even number of at least 2, as each deal is played with both seats; got {games}"
         )
-    if concurrency < 1 or retries < 0:
-        raise BadValue(f"concurrency must be at least 1 and retries at least 0, got {concurrency} and {retries}")
+    check_count("concurrency", concurrency)
+    check_count("retries", retries, 0)
     if resume and out is None:
         raise BadValue("resume needs the folder of the tournament as out=")
     make_env = partial(make_game, env_id, dict(env_kwargs or {}))

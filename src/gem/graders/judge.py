@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from gem._internal.counts import check_count
 from gem._internal.text import short_repr
 from gem._internal.untrusted import escaped
 from gem.errors import BadValue, EndpointError, GraderError
@@ -89,10 +90,8 @@ class Judge:
     def __post_init__(self) -> None:
         if not self.rubric.strip():
             raise BadValue("rubric must not be empty")
-        if self.top < 1 or self.max_bytes < 1 or self.votes < 1:
-            raise BadValue(
-                f"top, max_bytes and votes must be at least 1, got {self.top}, {self.max_bytes} and {self.votes}"
-            )
+        for name in ("top", "max_bytes", "votes"):
+            check_count(name, getattr(self, name))
 
     def grade(self, answer: str, gold: str | Sequence[str] = (), *, question: str = "") -> Grade:
         """Ask the judge for a verdict. If the first reply of a vote is malformed, ask a second time.

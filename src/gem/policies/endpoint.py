@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any, Literal, TypeAlias, cast
 
 from gem._internal.annotations import check_types
+from gem._internal.counts import check_count
 from gem._internal.http_client import HttpClient, HttpRequest, RequestError, api_key, bearer, check_url, wait_for
 from gem._internal.text import short_repr
 from gem.conversation import ChatFormat
@@ -200,8 +201,9 @@ class EndpointPolicy:
         self.endpoint, self.system, self.tool_role, self.sampling = endpoint, system, tool_role, sampling
         if tokenizer is not None and (system is not None or "max_tokens" not in sampling):
             raise BadValue("with a tokenizer, give max_tokens (servers default to 16) and no system message")
-        if max_prompt_tokens is not None and (tokenizer is None or max_prompt_tokens < 1):
-            raise BadValue(f"max_prompt_tokens must be at least 1, with a tokenizer, got {max_prompt_tokens}")
+        check_count("max_prompt_tokens", max_prompt_tokens, optional=True)
+        if max_prompt_tokens is not None and tokenizer is None:
+            raise BadValue(f"max_prompt_tokens={max_prompt_tokens} needs a tokenizer")
         self.chat = None if tokenizer is None else ChatFormat(tokenizer)
         self.max_prompt_tokens = max_prompt_tokens
         self.seed = None if seed is None else check_seed(seed)

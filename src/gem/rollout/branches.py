@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from gem._internal.counts import check_count
 from gem.conversation.history import FULL_HISTORY, History
 from gem.core import Env, EnvWrapper, Info
 from gem.errors import BadValue, InfraError
@@ -40,8 +41,7 @@ class BranchPlan:
 
     def __post_init__(self) -> None:
         for name, value in (("width", self.width), ("turns", self.turns), ("every", self.every)):
-            if value is not None and value < 1:
-                raise BadValue(f"branch_{name} must be at least 1, got {value}")
+            check_count(f"branch_{name}", value, optional=True)
 
     def forks_at(self, turn: int) -> bool:
         """Return whether continuations start from the state before this turn."""

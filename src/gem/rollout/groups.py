@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from gem._internal.counts import check_count
 from gem.conversation.history import FULL_HISTORY, History
 from gem.errors import BadValue, InfraError
 from gem.policies import Policy
@@ -61,8 +62,7 @@ class GroupCollector:
     ) -> None:
         if vec_env.autoreset is not Autoreset.DISABLED:
             raise BadValue(f"GroupCollector needs autoreset='disabled', got {vec_env.autoreset.value!r}")
-        if size < 1:
-            raise BadValue(f"a group needs at least 1 member, got {size}")
+        check_count("size", size)
         self.vec_env, self.size, self._seed_of = vec_env, size, seed_of
         self._scheduler = RolloutScheduler(vec_env, batch_wait, history)
         self._begun = 0  # groups whose members were put into _waiting

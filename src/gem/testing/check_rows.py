@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from gem._internal.counts import check_count
 from gem._internal.text import shorten
 from gem.datasets import DatasetTask, Stream
 from gem.errors import BadValue
@@ -57,8 +58,7 @@ def check_rows(
         BadValue: rows < 1.
         InfraError: an answer could not be graded.
     """
-    if rows is not None and rows < 1:
-        raise BadValue(f"rows must be at least 1, got {rows!r}")
+    check_count("rows", rows, optional=True)
     with make(env_or_id) as env:
         [result] = run_checks([gold_answers], DatasetTarget(env, rows, progress), case=_propagate)
     return result

@@ -7,8 +7,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
+from gem._internal.counts import check_count
 from gem.core import EndOnTruncation, EnvWrapper, Info, Step, StopReason, has_coroutines
 from gem.errors import BadValue, EpisodeOver
 from gem.messages import ToolCall, ToolErrorType, ToolResult, media_parts
@@ -129,9 +130,9 @@ class ToolEnvWrapper(EnvWrapper):
             raise BadValue(f"tools must be a list of at least one tool, got {tools!r}")
         if tool_execute_error_reward > 0:
             raise BadValue(f"tool_execute_error_reward must be at most 0, got {tool_execute_error_reward!r}")
-        _check_count("max_tool_uses", max_tool_uses, least=0)
+        check_count("max_tool_uses", max_tool_uses, 0)
         if max_messages is not None:
-            _check_count("max_messages", max_messages, least=1)
+            check_count("max_messages", max_messages)
         self.tool_reward, self.tool_success_reward = tool_reward, tool_success_reward
         self.tool_execute_error_reward = tool_execute_error_reward
         self.max_tool_uses, self.max_messages = max_tool_uses, max_messages
@@ -427,8 +428,3 @@ def _call_info(call: Any, result: ToolResult) -> dict[str, Any]:
         "fault": None if result.error is None else result.error.value,
         "text": result.text,
     }
-
-
-def _check_count(name: str, value: Any, *, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise BadValue(f"{name} must be an integer >= {least}, got {cast(object, value)!r}")

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from gem._internal.counts import check_count
 from gem._internal.imports import resolve
 from gem.core import Info, Step
 from gem.errors import BadAction, BadValue, EnvFailed, EpisodeOver, did_you_mean
@@ -286,8 +287,7 @@ class VectorEnv:
                 other slots.
         """
         self._check_open()
-        if isinstance(min_envs, bool) or not isinstance(min_envs, int) or min_envs < 1:
-            raise BadValue(f"min_envs must be an integer >= 1, got {min_envs!r}")
+        check_count("min_envs", min_envs)
         if min_envs > len(self._pending):
             raise BadValue(f"min_envs={min_envs}, but only {len(self._pending)} slots are pending; send() some first")
         self._await(None, min_envs, timeout)
@@ -605,6 +605,5 @@ def _options_of(backend: str, given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in BACKENDS[backend][1]:
             takers = ", ".join(other for other, (_, names) in BACKENDS.items() if name in names) or "no backend"
             raise BadValue(f"{name}={value!r} is not available for backend {backend!r}, only for {takers}")
-    if "num_workers" in wanted and (type(wanted["num_workers"]) is not int or wanted["num_workers"] < 1):
-        raise BadValue(f"num_workers must be an integer >= 1, got {wanted['num_workers']!r}")
+    check_count("num_workers", wanted.get("num_workers"), optional=True)
     return wanted

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from gem._internal.annotations import check_types
+from gem._internal.counts import check_count
 from gem.datasets.tasks import SharesOrder
 from gem.errors import BadValue
 from gem.registry import ENV_REGISTRY, EnvSpec, ends_on_truncation, make
@@ -113,8 +114,7 @@ def _shared_orders(
     slots: list[tuple[str, Mapping[str, Any]]], kwargs: Mapping[str, Any], seed: int | None, group_size: int | None
 ) -> list[tuple[int, int, int] | None]:
     """Return the arguments of share_order() for each slot, or None for slots that have their own order."""
-    if group_size is not None and (type(group_size) is not int or group_size < 1):
-        raise BadValue(f"group_size must be an integer >= 1, got {group_size!r}")
+    check_count("group_size", group_size, optional=True)
     sharing: dict[str, list[int]] = {}
     for slot, (env_id, own) in enumerate(slots):
         if group_size is not None or ("seed" not in own and "seed" not in kwargs):

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from gem._internal.counts import check_count
 from gem._internal.framing import describe_error, dumps
 from gem._internal.worker_process import WorkerDied
 from gem.errors import BadAction, BadValue, EnvFailed, MissingDependency
@@ -172,8 +173,7 @@ class WorkerEngine(Engine):
         timeout: float | None,
         num_workers: int,
     ) -> None:
-        if num_workers < 1:
-            raise BadValue(f"num_workers must be an integer >= 1, got {num_workers!r}")
+        check_count("num_workers", num_workers)
         self._same_step, self._on_failure, self._timeout = same_step, on_failure, timeout
         self._outcomes: list[SlotOutcome] = []
         self._given_up: dict[int, str] = {}  # slot → reason

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+from gem._internal.counts import check_count
 from gem.conversation.observations import action_text, join_contents, role_of, text_messages, with_prefix_and_suffix
 from gem.conversation.template import Template, remove_whitespace
 from gem.core import EnvWrapper, Info, Step
@@ -61,8 +62,7 @@ class ObservationWrapper(EnvWrapper):
             raise BadValue("include_chat_template and apply_chat_template_on_reset are mutually exclusive")
         if (include_chat_template or apply_chat_template_on_reset) and tokenizer is None:
             raise BadValue("a chat template needs tokenizer=, a Hugging Face tokenizer with a chat template")
-        if max_history_length is not None and max_history_length < 1:
-            raise BadValue(f"max_history_length must be at least 1 or None, got {max_history_length}")
+        check_count("max_history_length", max_history_length, optional=True)
         self.include_action, self.include_chat_template = include_action, include_chat_template
         self.apply_chat_template_on_reset = apply_chat_template_on_reset
         self.max_history_length, self.tokenizer = max_history_length, tokenizer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gem._internal.counts import check_count
 from gem.core import EnvWrapper, Info, Step, StopReason
-from gem.errors import BadValue
 
 
 class TurnLimit(EnvWrapper):
@@ -24,8 +24,7 @@ class TurnLimit(EnvWrapper):
 
     def __init__(self, env: Any, max_turns: int) -> None:
         super().__init__(env)
-        if max_turns < 1:
-            raise BadValue(f"max_turns must be at least 1, got {max_turns}")
+        check_count("max_turns", max_turns)
         self.max_turns, self._taken = max_turns, 0
 
     def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from gem._internal.counts import check_count
 from gem.core import Env, Info, Step, StopReason, require_text
 from gem.envs.computers import keys as typing_keys
 from gem.envs.computers.commands import FINISH, MAX_TIMEOUT_S, read_command, shown_result
@@ -65,8 +66,7 @@ class ShellEnv(Env, ABC):
         limits: Limits | None,
         screen: TerminalScreen | None = None,
     ) -> None:
-        if max_turns < 1:
-            raise BadValue(f"max_turns must be at least 1, got {max_turns}")
+        check_count("max_turns", max_turns)
         if not 0 < timeout <= MAX_TIMEOUT_S:
             raise BadValue(f"timeout must be above 0 and at most {MAX_TIMEOUT_S:g}, got {timeout}")
         self.max_turns, self.timeout, self.max_failures = max_turns, timeout, max_failures

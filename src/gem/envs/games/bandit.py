@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from gem._internal.counts import check_count
 from gem.core import StopReason
 from gem.envs.game import INTEGER, SUCCESS, GameEnv, OnUnreadable, Outcome
 from gem.errors import BadValue
@@ -67,8 +68,7 @@ class BanditEnv(GameEnv):
     def __init__(
         self, machines: int = 5, gap: float = 0.4, max_turns: int = 40, *, on_unreadable: OnUnreadable = "end"
     ) -> None:
-        if machines not in MACHINES:
-            raise BadValue(f"machines must be an integer from {MACHINES[0]} to {MACHINES[-1]}, got {machines!r}")
+        check_count("machines", machines, MACHINES[0], MACHINES[-1])
         if not LEAST_GAP <= gap < 1:
             raise BadValue(f"gap must be at least {LEAST_GAP} and below 1, got {gap}")
         self.machines, self.gap = machines, gap

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import cycle
 
+from gem._internal.counts import check_count
 from gem.core import StopReason
 from gem.envs.game import SUCCESS, GameEnv, OnUnreadable, Outcome
-from gem.errors import BadValue
 from gem.parsing import last_boxed
 
 CARDS = ("A", "2", "3", "4", "5", "6", "7", "8", "9", "10", "J", "Q", "K")
@@ -91,8 +91,7 @@ class BlackjackEnv(GameEnv):
     move_format = r"\boxed{hit}"
 
     def __init__(self, hands: int = 3, max_turns: int | None = None, *, on_unreadable: OnUnreadable = "end") -> None:
-        if hands not in HANDS:
-            raise BadValue(f"hands must be an integer from {HANDS[0]} to {HANDS[-1]}, got {hands!r}")
+        check_count("hands", hands, HANDS[0], HANDS[-1])
         self.hands = hands
         turns = TURNS_PER_HAND * 2 * hands if max_turns is None else max_turns
         super().__init__(max_turns=turns, on_unreadable=on_unreadable)

@@ -19,9 +19,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from gem._internal.counts import check_count
 from gem.core import StopReason
 from gem.envs.game import SUCCESS, GameEnv, Outcome
-from gem.errors import BadValue
 from gem.parsing import last_boxed
 
 ANSWER = re.compile(r"\s*(\d)\s*:\s*(\d)\s*", re.ASCII)
@@ -48,8 +48,7 @@ class LookupEnv(GameEnv):
     move_format = r"\boxed{drawer:digit}"
 
     def __init__(self, drawers: int = 1) -> None:
-        if not 1 <= drawers <= MAX_DRAWERS:
-            raise BadValue(f"drawers must be from 1 to {MAX_DRAWERS}, got {drawers}")
+        check_count("drawers", drawers, 1, MAX_DRAWERS)
         super().__init__(max_turns=1)
         self.drawers = drawers
 

@@ -19,12 +19,13 @@ import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import permutations, product
 from operator import eq
 
+from gem._internal.counts import check_count
 from gem.core import StopReason
 from gem.envs.game import INTEGER, GameEnv, OnUnreadable, Outcome, exact_fraction
-from gem.errors import BadValue
 from gem.parsing import last_boxed
 
 Code = tuple[int, ...]
@@ -82,6 +83,7 @@ def show(code: Code) -> str:
     return " ".join(map(str, code))
 
 
+@cache
 def example(length: int) -> str:
     r"""Return an example guess such as ``\boxed{1 1 2 3}``. It repeats the number 1 if length is at least 2."""
     return rf"\boxed{{{show((1, *range(1, length)))}}}"
@@ -122,11 +124,9 @@ class MastermindEnv(GameEnv):
     ) -> None:
         if code_length is None or num_numbers is None:
             random_size, code_length, num_numbers = True, 4, 6
-        if not 1 <= code_length <= MAX_LENGTH:
-            raise BadValue(f"code_length must be from 1 to {MAX_LENGTH}, got {code_length}")
+        check_count("code_length", code_length, 1, MAX_LENGTH)
         fewest = 2 if duplicate_numbers else max(2, code_length)
-        if not fewest <= num_numbers <= MAX_NUMBERS:
-            raise BadValue(f"num_numbers must be from {fewest} to {MAX_NUMBERS} for this code, got {num_numbers}")
+        check_count("num_numbers", num_numbers, fewest, MAX_NUMBERS, where=" for this code")
         self.sizes = RANDOM_SIZES if random_size else ((code_length, num_numbers, DEFAULT_TURNS),)
         self.duplicate_numbers, self.turns_from_size = duplicate_numbers, max_turns is None
         most_turns = max(turns for _, _, turns in self.sizes)

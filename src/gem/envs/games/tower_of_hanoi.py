@@ -24,9 +24,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
 
+from gem._internal.counts import check_count
 from gem.core import Optimum, StopReason
 from gem.envs.game import SUCCESS, GameEnv, OnUnreadable, Outcome
-from gem.errors import BadValue
 from gem.parsing import last_boxed
 
 PEGS = "ABC"
@@ -135,8 +135,7 @@ class TowerofHanoiEnv(GameEnv):
         on_unreadable: OnUnreadable = "end",
     ) -> None:
         random_level, num_disks = random_level or num_disks is None, 3 if num_disks is None else num_disks
-        if num_disks not in DISKS:
-            raise BadValue(f"num_disks must be an integer from {DISKS[0]} to {DISKS[-1]}, got {num_disks!r}")
+        check_count("num_disks", num_disks, DISKS[0], DISKS[-1])
         self.num_disks, self.random_start, self.random_level = num_disks, random_start, random_level
         self.turns_from_size = max_turns is None
         if max_turns is None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gem._internal.counts import check_count
 from gem._internal.imports import resolve
 from gem.datasets import Row, Rows
 from gem.envs.questions.answer_format import Kind
@@ -154,8 +155,7 @@ class LogicRulesEnv(QaEnv):
         answer_format: Kind = "tag",
     ) -> None:
         self.level, self.depth, self.distractors = level, depth, distractors
-        if isinstance(distractors, bool) or not isinstance(distractors, int) or distractors < 0:
-            raise BadValue(f"distractors must be an integer >= 0, got {distractors!r}")
+        check_count("distractors", distractors, 0)
         name = f"logic:Rules-{distractors}" if depth is None else f"logic:Rules-{distractors}-{depth}"
         rows = Generated(name, methods(distractors, depth), level)
         super().__init__(dataset=rows, question_key="text", seed=seed, answer_format=answer_format)

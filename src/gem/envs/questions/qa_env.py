@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, cast
 
+from gem._internal.counts import check_count
 from gem._internal.text import short_repr
 from gem.datasets import Row
 from gem.envs.dataset_env import AnswerEnv, answers_in, text_in
@@ -83,8 +84,7 @@ class QaEnv(AnswerEnv):
         reward: str | Grader = "exact",
         max_turns: int = 1,
     ) -> None:
-        if max_turns < 1:
-            raise BadValue(f"max_turns must be at least 1, got {max_turns}")
+        check_count("max_turns", max_turns)
         self.max_turns = max_turns
         if extract_boxed and answer_format not in (None, "boxed"):
             raise BadValue(f"extract_boxed=True conflicts with answer_format={answer_format!r}")

@@ -16,9 +16,9 @@ import re
 from functools import cache
 from itertools import product
 
+from gem._internal.counts import check_count
 from gem.envs.table.game import OnIllegal, TableGame
 from gem.envs.table.matrix import Mixture, Payoffs, equilibrium, payoff_matrix
-from gem.errors import BadValue
 
 
 class ColonelBlottoEnv(TableGame):
@@ -45,10 +45,8 @@ class ColonelBlottoEnv(TableGame):
         show_legal: bool = False,
         max_turns: int | None = None,
     ) -> None:
-        if troops not in range(2, 13):
-            raise BadValue(f"troops must be an integer from 2 to 12, got {troops!r}")
-        if fields not in range(3, 6):
-            raise BadValue(f"fields must be an integer from 3 to 5, got {fields!r}")
+        check_count("troops", troops, 2, 12)
+        check_count("fields", fields, 3, 5)
         self.troops, self.fields = troops, fields
         super().__init__(on_illegal=on_illegal, show_legal=show_legal, max_turns=max_turns)
 

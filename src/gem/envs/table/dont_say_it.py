@@ -17,9 +17,9 @@ from __future__ import annotations
 import random
 import re
 
+from gem._internal.counts import check_count
 from gem.envs.table.game import OnIllegal, TableGame
 from gem.envs.table.messages import LONGEST, quoted
-from gem.errors import BadValue
 
 _WORDS = """
 apple bread bridge bottle candle castle chair cheese clock cloud coffee dragon engine forest garden guitar hammer island
@@ -52,8 +52,7 @@ class DontSayItEnv(TableGame):
         show_legal: bool = False,
         max_turns: int | None = None,
     ) -> None:
-        if messages not in range(2, 101):
-            raise BadValue(f"messages must be an integer from 2 to 100, got {messages!r}")
+        check_count("messages", messages, 2, 100)
         self.messages = messages
         super().__init__(on_illegal=on_illegal, show_legal=show_legal, max_turns=max_turns)
 

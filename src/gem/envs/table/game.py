@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, get_args
 
+from gem._internal.counts import check_count
 from gem.core import StopReason, require_text
 from gem.envs.table.messages import quoted
 from gem.errors import BadValue, EpisodeOver
@@ -82,8 +83,7 @@ class TableGame(MultiAgentEnv, ABC):
             raise BadValue(f"on_illegal must be one of {', '.join(get_args(OnIllegal))}, got {on_illegal!r}")
         if on_illegal == "skip" and not self.can_skip:
             raise BadValue(f"on_illegal='skip' is not possible in {type(self).__name__}: a player may not pass")
-        if max_turns is not None and max_turns < 1:
-            raise BadValue(f"max_turns must be at least 1, got {max_turns}")
+        check_count("max_turns", max_turns, optional=True)
         self.on_illegal, self.show_legal, self.max_turns = on_illegal, show_legal, max_turns
         self.possible_agents = [f"player_{seat}" for seat in range(len(self.seats))]
         super().__init__()

@@ -22,8 +22,8 @@ from collections import Counter
 from itertools import product
 from string import ascii_letters
 
+from gem._internal.counts import check_count
 from gem.envs.table.game import HiddenGame, OnIllegal
-from gem.errors import BadValue
 
 MOST_BIDS = len(ascii_letters)
 BELIEVED = 0.5  # the scripted player challenges a bid that is less probable
@@ -52,10 +52,8 @@ class LiarsDiceEnv(HiddenGame):
         show_legal: bool = False,
         max_turns: int | None = None,
     ) -> None:
-        if dice not in range(1, 5):
-            raise BadValue(f"dice must be an integer from 1 to 4, got {dice!r}")
-        if faces not in range(2, 7):
-            raise BadValue(f"faces must be an integer from 2 to 6, got {faces!r}")
+        check_count("dice", dice, 1, 4)
+        check_count("faces", faces, 2, 6)
         self.dice, self.faces = dice, faces
         self.bids = [f"{count} {face}" for count in range(1, 2 * dice + 1) for face in range(1, faces + 1)]
         super().__init__(on_illegal=on_illegal, show_legal=show_legal, max_turns=max_turns)

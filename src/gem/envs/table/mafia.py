@@ -23,8 +23,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from gem._internal.counts import check_count
 from gem.envs.table.game import OnIllegal, TableGame
-from gem.errors import BadValue
 
 ROLES = {"m": "a member of the mafia", "d": "the doctor", "i": "the detective", "v": "a villager"}
 VILLAGE, MAFIA = 0, 1  # the sides, and the number of the winner
@@ -117,10 +117,8 @@ class MafiaEnv(TableGame):
         show_legal: bool = False,
         max_turns: int | None = None,
     ) -> None:
-        if players not in range(5, 9):
-            raise BadValue(f"players must be an integer from 5 to 8, got {players!r}")
-        if days not in range(1, 11):
-            raise BadValue(f"days must be an integer from 1 to 10, got {days!r}")
+        check_count("players", players, 5, 8)
+        check_count("days", days, 1, 10)
         self.players, self.days = players, days
         self.roles = "m" * (1 if players < 7 else 2) + "di"
         self.roles += "v" * (players - len(self.roles))

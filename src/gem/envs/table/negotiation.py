@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import product
 
+from gem._internal.counts import check_count
 from gem.envs.table.game import OnIllegal, TableGame
-from gem.errors import BadValue
 
 ITEMS = ("books", "hats", "balls")
 WORTH = 10  # of all items together, to either player
@@ -52,8 +52,7 @@ class NegotiationEnv(TableGame):
         show_legal: bool = False,
         max_turns: int | None = None,
     ) -> None:
-        if offers not in range(2, 21):
-            raise BadValue(f"offers must be an integer from 2 to 20, got {offers!r}")
+        check_count("offers", offers, 2, 20)
         self.offers = offers
         super().__init__(on_illegal=on_illegal, show_legal=show_legal, max_turns=max_turns)
 

@@ -18,8 +18,8 @@ import re
 from collections.abc import Mapping
 from itertools import product
 
+from gem._internal.counts import check_count
 from gem.envs.table.game import OnIllegal, TableGame
-from gem.errors import BadValue
 
 POINTS = {"cc": (3, 3), "cd": (0, 5), "dc": (5, 0), "dd": (1, 1)}
 MOST = 5
@@ -49,8 +49,7 @@ class IteratedPrisonersDilemmaEnv(TableGame):
         show_legal: bool = False,
         max_turns: int | None = None,
     ) -> None:
-        if rounds not in range(1, 101):
-            raise BadValue(f"rounds must be an integer from 1 to 100, got {rounds!r}")
+        check_count("rounds", rounds, 1, 100)
         self.rounds = rounds
         super().__init__(on_illegal=on_illegal, show_legal=show_legal, max_turns=max_turns)
 

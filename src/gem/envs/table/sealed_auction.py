@@ -18,8 +18,8 @@ from __future__ import annotations
 import random
 import re
 
+from gem._internal.counts import check_count
 from gem.envs.table.game import OnIllegal, TableGame
-from gem.errors import BadValue
 
 HIGHEST = 10  # value and bid
 
@@ -47,8 +47,7 @@ class SealedAuctionEnv(TableGame):
         show_legal: bool = False,
         max_turns: int | None = None,
     ) -> None:
-        if items not in range(1, 11):
-            raise BadValue(f"items must be an integer from 1 to 10, got {items!r}")
+        check_count("items", items, 1, 10)
         self.items = items
         super().__init__(on_illegal=on_illegal, show_legal=show_legal, max_turns=max_turns)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from gem._internal.counts import check_count
 from gem.errors import BadValue, SandboxError
 from gem.graders.base import Grade
 from gem.graders.code.compare import TOLERANCE, same_output, same_value, value_bytes
@@ -59,8 +60,7 @@ class CodeGrader:
     def __post_init__(self) -> None:
         if self.reward not in get_args(Reward):
             raise BadValue(f"reward must be 'all' or 'fraction', got {self.reward!r}")
-        if self.max_tests < 1:
-            raise BadValue(f"max_tests must be at least 1, got {self.max_tests}")
+        check_count("max_tests", self.max_tests)
 
     def grade(self, program: str, suite: Suite, sandbox: Sandbox, *, seed: int = 0) -> Grade:
         """Run the tests on a program, in a random order that depends on the seed, and return its grade.

@@ -8,11 +8,11 @@ True
 from __future__ import annotations
 
 import math
-import operator
 import time
 from collections.abc import Iterable
 from typing import Any
 
+from gem._internal.counts import check_count
 from gem.errors import BadValue
 from gem.seeding import check_seed
 from gem.testing.check import Check, CheckReport, CheckResult, run_checks
@@ -97,8 +97,7 @@ def check_env(
     """
     start = time.perf_counter()
     seeds = _seed_list(seeds)
-    if operator.index(episodes) < 1:
-        raise BadValue(f"episodes must be at least 1, got {episodes}")
+    check_count("episodes", episodes)
     streams, target = GlobalStreams(), env_target(env_or_id)
     harness = Harness(target, seeds, episodes, seconds=math.inf if seconds is None else seconds)
     harness.checks_left = len(CHECKS)

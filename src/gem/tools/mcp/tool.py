@@ -21,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
+from gem._internal.counts import check_count
 from gem._internal.text import shorten
 from gem.errors import BadValue, ToolError, did_you_mean, require
 from gem.messages import ToolCall, ToolErrorType, ToolResult
@@ -125,11 +126,12 @@ class MCPTool(BaseTool):
         audio: bool = False,
     ) -> None:
         super().__init__(num_workers)
-        positive = execution_timeout > 0 < connect_timeout and max_chars > 0
-        if not (max_retries >= 0 <= delay_between_retries and positive):
+        check_count("max_retries", max_retries, 0)
+        check_count("max_chars", max_chars)
+        if not (delay_between_retries >= 0 and execution_timeout > 0 < connect_timeout):
             raise BadValue(
-                "max_retries and delay_between_retries must not be negative; timeouts and max_chars must be positive; "
-                f"got {max_retries=}, {delay_between_retries=}, {execution_timeout=}, {connect_timeout=}, {max_chars=}"
+                "delay_between_retries must not be negative and timeouts must be positive; "
+                f"got {delay_between_retries=}, {execution_timeout=}, {connect_timeout=}"
             )
         if prefix not in get_args(Prefix):
             raise BadValue(f"prefix must be 'several', 'collision' or 'always', got {prefix!r}")

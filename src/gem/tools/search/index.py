@@ -21,6 +21,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
+from gem._internal.counts import check_count
 from gem.errors import BadValue, MissingDependency, require
 from gem.tools.search import numpy_engine, tantivy_engine
 from gem.tools.search.corpus import CorpusFile, Document, Hit, Progress, documents_of, query_words
@@ -138,8 +139,7 @@ def best_hits(scored: Iterable[tuple[float, Document]], topk: int) -> list[Hit]:
 
 
 def check_topk(topk: int) -> None:
-    if isinstance(topk, bool) or not isinstance(topk, int) or topk < 1:
-        raise BadValue(f"topk must be an integer of at least 1, got {topk!r}")
+    check_count("topk", topk)
 
 
 class Manifest(msgspec.Struct, kw_only=True):

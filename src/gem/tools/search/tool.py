@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from weakref import WeakValueDictionary
 
+from gem._internal.counts import check_count
 from gem._internal.text import short_repr
 from gem.core import unwrapped
 from gem.errors import BadValue
@@ -89,15 +90,15 @@ class SearchTool(BaseTool):
         cache: int = 1024,
     ) -> None:
         super().__init__(num_workers)
-        if isinstance(topk, bool) or not isinstance(topk, int) or topk < 1:
-            raise BadValue(f"topk must be an integer of at least 1, got {topk!r}")
+        for name, count, least in (
+            *(("topk", topk, 1), ("concurrency", concurrency, 1)),
+            *(("retries", retries, 0), ("cache", cache, 0)),
+        ):
+            check_count(name, count, least)
         if protocol not in ("gem", "search-r1"):
             raise BadValue(f"protocol must be 'gem' or 'search-r1', got {protocol!r}")
-        if not timeout > 0 or not backoff >= 0 or retries < 0 or concurrency < 1 or cache < 0:
-            raise BadValue(
-                "timeout must be above 0 s, backoff at least 0 s, retries and cache at least 0 and concurrency at "
-                f"least 1, got {timeout!r}, {backoff!r}, {retries!r}, {cache!r} and {concurrency!r}"
-            )
+        if not timeout > 0 or not backoff >= 0:
+            raise BadValue(f"timeout must be above 0 s and backoff at least 0 s, got {timeout!r} and {backoff!r}")
         if search_url is not None and index is not None:
             raise BadValue(f"give either search_url or index, got {search_url!r} and {short_repr(index, 80)}")
         self.search_url, self.topk, self.timeout, self.protocol = search_url, topk, timeout, protocol

@@ -22,6 +22,7 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
+from gem._internal.counts import check_count
 from gem._internal.http_client import HttpClient, HttpRequest, RequestError, check_url
 from gem.errors import BadValue, CallerError, ToolError, require
 from gem.tools.search.corpus import Hit, words
@@ -321,8 +322,9 @@ def serve_web(args: argparse.Namespace, kind: str, make: Callable[[], tuple[Any,
     """
     try:
         check_url(args.search_url, "--search_url", "https://host/search", "pass the key with its own option")
-        if args.topk < 1 or not args.timeout > 0:
-            raise BadValue(f"--topk must be at least 1 and --timeout above 0, got {args.topk} and {args.timeout:g}")
+        check_count("--topk", args.topk)
+        if not args.timeout > 0:
+            raise BadValue(f"--timeout must be above 0, got {args.timeout:g}")
         fetch, opened = make()
         cache = DiskCache(args.cache, kind) if args.cache else None
 

@@ -246,7 +246,7 @@ def test_a_saved_game_goes_on_in_another_environment():
         ({"page_summary_length": (5, "lines")}, "page_summary_length .*'lines'"),
         ({"level": 9}, "level .*1 to 4"),
         ({"trawler_kwargs": {"url": "x"}}, "trawler_kwargs .*backends"),
-        ({"links_per_page": 0}, "links_per_page at least 1"),
+        ({"links_per_page": 0}, "links_per_page .*at least 1"),
     ],
 )
 def test_arguments_out_of_range_are_refused(options, message):

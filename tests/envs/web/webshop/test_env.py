@@ -198,7 +198,7 @@ def test_a_session_plays_a_given_goal():
     env = mini()
     assert env.reset(session=3)[1]["goal"] == env.reset(session=3, seed=9)[1]["goal"] == env.span[0] + 3
     assert "Buy me a hat" in env.reset(session=3, instruction_text="Buy me a hat")[0]
-    with pytest.raises(BadValue, match="session must be from 0 to"):
+    with pytest.raises(BadValue, match="session must be an integer from 0 to"):
         env.reset(session=env.instances())
 
 

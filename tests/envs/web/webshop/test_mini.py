@@ -110,7 +110,7 @@ def test_words_of_kinds_are_distinct_and_no_attribute_contains_another():
 
 
 def test_too_few_products_are_refused():
-    with pytest.raises(BadValue, match=f"products must be at least {MIN_PRODUCTS}, got 12"):
+    with pytest.raises(BadValue, match=f"products must be an integer of at least {MIN_PRODUCTS}, got 12"):
         mini_catalogue(12, 0)
 
 

@@ -20,6 +20,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from gem._internal.counts import check_count
 from gem.core import Env, Info, Step, StopReason, require_text
 from gem.datasets.load import GEM_DATA
 from gem.envs.computers.commands import FINISH, read_command, shown_result
@@ -84,8 +85,7 @@ class ContainerEnv(Env, Generic[TaskT]):
         limits: Limits | None = None,
         shuffle: bool = True,
     ) -> None:
-        if max_turns < 1:
-            raise BadValue(f"max_turns must be at least 1, got {max_turns}")
+        check_count("max_turns", max_turns)
         if not timeout > 0:
             raise BadValue(f"timeout must be above 0, got {timeout}")
         self.max_turns, self.timeout, self.network, self.shuffle = max_turns, timeout, network, shuffle

@@ -22,6 +22,7 @@ import random
 from collections.abc import Mapping
 from typing import ClassVar
 
+from gem._internal.counts import check_count
 from gem._internal.imports import resolve
 from gem.core import Info
 from gem.envs.computers import keys as typing_keys
@@ -76,8 +77,7 @@ class TerminalEnv(ShellEnv):
         if family not in self.families:
             known = ", ".join(self.families)
             raise BadValue(f"no family {family!r}{did_you_mean(family, self.families)}  (available: {known})")
-        if not 1 <= level <= MAX_LEVEL:
-            raise BadValue(f"level must be from 1 to {MAX_LEVEL}, got {level}")
+        check_count("level", level, 1, MAX_LEVEL)
         self.family, self.level = family, level
         self.templates: tuple[Template, ...] = resolve(f"{self.families[family]}:TEMPLATES")
         super().__init__(

@@ -28,6 +28,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+from gem._internal.counts import check_count
 from gem._internal.untrusted import indented
 from gem.core import Env, Info, Step, StopReason, require_text, unwrapped
 from gem.envs.desks.desk.model_customer import agrees, customer_prompt
@@ -111,8 +112,7 @@ class DeskEnv(Env):
     def __init__(self, *, split: Split = "train", max_turns: int = 60, user: Mapping[str, Any] | None = None) -> None:
         if split not in self.templates:
             raise BadValue(f"split must be 'train' or 'test', got {split!r}")
-        if max_turns < 1:
-            raise BadValue(f"max_turns must be at least 1, got {max_turns}")
+        check_count("max_turns", max_turns)
         self.split, self.max_turns = split, max_turns
         self.customer = None if user is None else ModelCustomer(user)
         self.waits_for_io = self.customer is not None  # ToolEnvWrapper then steps on a thread

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import cycle
 
+from gem._internal.counts import check_count
 from gem.core import StopReason
 from gem.envs.game import SUCCESS, GameEnv, OnUnreadable, Outcome, grid, read_direction
 from gem.errors import BadValue
@@ -96,8 +97,7 @@ class FrozenLakeEnv(GameEnv):
         *,
         on_unreadable: OnUnreadable = "end",
     ) -> None:
-        if size not in SIZES:
-            raise BadValue(f"size must be an integer from {SIZES[0]} to {SIZES[-1]}, got {size!r}")
+        check_count("size", size, SIZES[0], SIZES[-1])
         if not 0 <= holes <= 0.5:
             raise BadValue(f"holes must be between 0 and 0.5, got {holes}")
         if not 0 <= slip < 1:

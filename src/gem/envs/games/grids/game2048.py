@@ -43,7 +43,7 @@ TURNS_PER_TARGET = (
 Board = tuple[int, ...]  # 16 tiles in row-major order, 0 for an empty cell
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen: each move creates one, and a frozen dataclass takes six times as long to create
 class State:
     """State of an episode. ``best`` is the largest tile so far."""
 

@@ -28,9 +28,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
+from gem._internal.counts import check_count
 from gem.core import StopReason
 from gem.envs.game import INTEGER, GameEnv, OnUnreadable, Outcome, exact_fraction
-from gem.errors import BadValue
 from gem.parsing import last_boxed
 
 HIDDEN, FLAGGED, MINE = ".", "F", "*"
@@ -161,11 +161,8 @@ class MinesweeperEnv(GameEnv):
         if rows is None or cols is None or num_mines is None:
             random_size, rows, cols, num_mines = True, 8, 8, 10
         for name, side in (("rows", rows), ("cols", cols)):
-            if side not in SIDES:
-                raise BadValue(f"{name} must be an integer from {SIDES[0]} to {SIDES[-1]}, got {side!r}")
-        if num_mines not in range(1, rows * cols - 1):
-            most = f"{rows * cols - 2} on a {rows}x{cols} board"
-            raise BadValue(f"num_mines must be an integer from 1 to {most}, got {num_mines!r}")
+            check_count(name, side, SIDES[0], SIDES[-1])
+        check_count("num_mines", num_mines, 1, rows * cols - 2, where=f" on a {rows}x{cols} board")
         self.size, self.random_size, self.turns_from_size = (rows, cols, num_mines), random_size, max_turns is None
         cells = RANDOM_SIDES[-1] ** 2 if random_size else rows * cols
         super().__init__(max_turns=cells if max_turns is None else max_turns, on_unreadable=on_unreadable)

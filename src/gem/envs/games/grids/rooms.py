@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator
 from itertools import cycle
 
+from gem._internal.counts import check_count
 from gem.core import StopReason
 from gem.envs.game import SUCCESS, GameEnv, OnUnreadable, Outcome, grid
 from gem.envs.games.grids.rooms_world import (
@@ -113,15 +114,13 @@ class RoomsEnv(GameEnv):
         *,
         on_unreadable: OnUnreadable = "end",
     ) -> None:
-        if max_turns < 8:
-            raise BadValue(f"max_turns must be at least 8, got {max_turns}")
+        check_count("max_turns", max_turns, 8)
         rooms = rows * columns
         for name, value, least, most in (
             *(("rows", rows, 1, 4), ("columns", columns, 1, 4), ("size", size, 3, 6), ("objects", objects, 2, 8)),
             *(("locked", locked, 0, min(3, rooms - 1)), ("least_moves", least_moves, 2, max_turns // 4)),
         ):
-            if value not in range(least, most + 1):
-                raise BadValue(f"{name} must be an integer from {least} to {most}, got {value!r}")
+            check_count(name, value, least, most)
         if rooms < 2:
             raise BadValue("columns must be at least 2 where rows is 1, got 1")
         if not tasks or set(tasks) - {"go to", "pick up", "open", "put"}:

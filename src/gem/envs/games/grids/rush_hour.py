@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 
+from gem._internal.counts import check_count
 from gem.core import StopReason
 from gem.envs.game import SUCCESS, GameEnv, OnUnreadable, Outcome, grid
-from gem.errors import BadValue
 from gem.parsing import last_boxed
 
 SIDE, RED = 6, "X"
@@ -147,13 +147,9 @@ class RushHourEnv(GameEnv):
         *,
         on_unreadable: OnUnreadable = "end",
     ) -> None:
-        if not LEAST <= least_moves <= most_moves <= MOST:
-            raise BadValue(
-                f"moves must satisfy {LEAST} <= least_moves <= most_moves <= {MOST}, got least_moves={least_moves} and "
-                f"most_moves={most_moves}"
-            )
-        if max_turns < most_moves:
-            raise BadValue(f"max_turns must be at least most_moves, {most_moves}, got {max_turns}")
+        check_count("least_moves", least_moves, LEAST, MOST)
+        check_count("most_moves", most_moves, least_moves, MOST, where=" (from least_moves)")
+        check_count("max_turns", max_turns, most_moves, where=" (most_moves)")
         self.least_moves, self.most_moves = least_moves, most_moves
         super().__init__(max_turns=max_turns, on_unreadable=on_unreadable)
 

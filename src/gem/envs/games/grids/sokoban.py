@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
+from gem._internal.counts import check_count
 from gem.core import StopReason
 from gem.envs.game import SUCCESS, GameEnv, OnUnreadable, Outcome, exact_fraction, grid, read_direction
 from gem.errors import BadValue
@@ -269,12 +270,11 @@ class SokobanEnv(GameEnv):
             random_size, dim_room, num_boxes = True, (6, 6), 2
         super().__init__(max_turns=RANDOM_TASKS[-1][2] if max_turns is None else max_turns, on_unreadable=on_unreadable)
         sides = tuple(dim_room) if isinstance(dim_room, Sequence) else ()
-        if len(sides) != 2 or not all(side in SIDES for side in sides):
+        if len(sides) != 2 or not all(side in SIDES and not isinstance(side, float) for side in sides):
             raise BadValue(f"dim_room must be two integers from {SIDES[0]} to {SIDES[-1]}, got {dim_room!r}")
         rows, cols = sides
         most = (rows - 2) * (cols - 2) // CELLS_PER_BOX
-        if num_boxes not in range(1, most + 1):
-            raise BadValue(f"num_boxes must be an integer from 1 to {most} in a {rows}x{cols} room, got {num_boxes!r}")
+        check_count("num_boxes", num_boxes, 1, most, where=f" in a {rows}x{cols} room")
         self.dim_room, self.num_boxes, self.random_size = (rows, cols), num_boxes, random_size
 
     def start(self) -> State:

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+from gem._internal.counts import check_count
 from gem.core import StopReason
 from gem.envs.game import INTEGER, GameEnv, OnUnreadable, Outcome, exact_fraction
 from gem.errors import BadValue
@@ -203,11 +204,8 @@ class SudokuEnv(GameEnv):
             raise BadValue(f"scale must be 4 or 9, got {scale!r}")
         if clues is None:
             clues, _ = LEVELS[scale]
-        if clues not in range(1, MOST_REMOVED[scale] + 1):
-            raise BadValue(
-                f"clues, the number of cells removed, must be an integer from 1 to {MOST_REMOVED[scale]} "
-                f"at scale {scale}, got {clues!r}"
-            )
+        removed = "clues, the number of cells removed,"
+        check_count(removed, clues, 1, MOST_REMOVED[scale], where=f" at scale {scale}")
         self.scale, self.clues, self.random_level = scale, clues, random_level
         self.turns_from_scale = max_turns is None
         if max_turns is None:

@@ -27,9 +27,9 @@ from importlib.resources import files
 from string import ascii_uppercase
 from typing import NamedTuple
 
+from gem._internal.counts import check_count
 from gem.core import StopReason
 from gem.envs.game import INTEGER, GameEnv, OnUnreadable, Outcome, exact_fraction
-from gem.errors import BadValue
 from gem.parsing import last_boxed
 
 NUM_WORDS = range(2, 9)
@@ -229,8 +229,7 @@ class CrosswordsEnv(GameEnv):
     ) -> None:
         if hardcore is None or num_words is None:
             random_level, hardcore, num_words = True, False, 3
-        if num_words not in NUM_WORDS:
-            raise BadValue(f"num_words must be an integer from {NUM_WORDS[0]} to {NUM_WORDS[-1]}, got {num_words!r}")
+        check_count("num_words", num_words, NUM_WORDS[0], NUM_WORDS[-1])
         self.num_words, self.hardcore, self.random_level = num_words, hardcore, random_level
         self.turns_from_cells = max_turns is None
         if max_turns is None:

@@ -25,10 +25,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from string import ascii_lowercase
 
+from gem._internal.counts import check_count
 from gem.core import StopReason
 from gem.envs.game import SUCCESS, GameEnv, OnUnreadable, Outcome, exact_fraction
 from gem.envs.games.words import lists as words
-from gem.errors import BadValue
 
 LETTERS = 0.5  # the part of the reward given for letters, as published
 POWER = 3  # see exact_fraction(): random letters reveal half to three quarters of the positions
@@ -123,8 +123,7 @@ class HangmanEnv(GameEnv):
     ) -> None:
         random_length, word_length = random_length or word_length is None, 5 if word_length is None else word_length
         self.hardcore = hardcore
-        if word_length not in words.COMMON_LENGTHS:
-            raise BadValue(f"word_length must be from 3 to 8, got {word_length}")
+        check_count("word_length", word_length, words.COMMON_LENGTHS[0], words.COMMON_LENGTHS[-1])
         self.lengths = RANDOM_LENGTHS if random_length else (word_length,)
         self.turns_from_length = max_turns is None
         longest = default_turns(self.lengths[-1])

@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from gem._internal.counts import check_count
 from gem.core import StopReason
 from gem.envs.game import SUCCESS, GameEnv, OnUnreadable, Outcome
 from gem.errors import BadValue
@@ -105,12 +106,9 @@ class TwentyQuestionsEnv(GameEnv):
         *,
         on_unreadable: OnUnreadable = "end",
     ) -> None:
-        if objects not in OBJECTS:
-            raise BadValue(f"objects must be an integer from {OBJECTS[0]} to {OBJECTS[-1]}, got {objects!r}")
-        if attributes not in range(2, len(ATTRIBUTES) + 1):
-            raise BadValue(f"attributes must be an integer from 2 to {len(ATTRIBUTES)}, got {attributes!r}")
-        if slack < 0:
-            raise BadValue(f"slack must be at least 0, got {slack}")
+        check_count("objects", objects, OBJECTS[0], OBJECTS[-1])
+        check_count("attributes", attributes, 2, len(ATTRIBUTES))
+        check_count("slack", slack, 0)
         combinations = 1
         for values in list(ATTRIBUTES.values())[:attributes]:
             combinations *= len(values)

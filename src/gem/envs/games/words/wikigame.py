@@ -28,6 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, get_args
 
+from gem._internal.counts import check_count
 from gem._internal.text import shorten
 from gem.core import StopReason
 from gem.envs.game import FORMAT_ERROR, SUCCESS, GameEnv, OnUnreadable, Outcome
@@ -124,11 +125,8 @@ class WikiGameEnv(GameEnv):
         ):
             if value not in valid:
                 raise BadValue(f"{name} must be one of {', '.join(map(repr, valid))}, got {value!r}")
-        if page_summary_length[0] < 0 or links_per_page < 1:
-            raise BadValue(
-                "page_summary_length must be at least 0 and links_per_page at least 1, got "
-                f"{page_summary_length[0]} and {links_per_page}"
-            )
+        check_count("page_summary_length", page_summary_length[0], 0)
+        check_count("links_per_page", links_per_page)
         if level is not None and (backend != "gem" or level not in LEVELS):
             raise BadValue(f"level must be from 1 to {len(LEVELS)} with backend='gem', else None, got {level!r}")
         self.backend, self.variant, self.links_per_page = backend, variant, links_per_page

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from functools import cache
 from string import ascii_uppercase
 
+from gem._internal.counts import check_count
 from gem.core import Optimum, StopReason
 from gem.envs.game import INTEGER, GameEnv, OnUnreadable, Outcome, exact_fraction
 from gem.envs.games.words.crosswords import clues
-from gem.errors import BadValue
 from gem.parsing import last_boxed
 
 SIZE = 10  # rows and columns of the published grid
@@ -177,8 +177,7 @@ class WordSearchEnv(GameEnv):
     ) -> None:
         if hardcore is None or num_words is None:
             random_level, hardcore, num_words = True, False, 5
-        if num_words not in NUM_WORDS:
-            raise BadValue(f"num_words must be an integer from {NUM_WORDS[0]} to {NUM_WORDS[-1]}, got {num_words!r}")
+        check_count("num_words", num_words, NUM_WORDS[0], NUM_WORDS[-1])
         self.num_words, self.hardcore, self.random_level = num_words, hardcore, random_level
         self.turns_from_words = max_turns is None
         if max_turns is None:

@@ -22,10 +22,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from gem._internal.counts import check_count
 from gem.core import StopReason
 from gem.envs.game import SUCCESS, GameEnv, OnUnreadable, Outcome, exact_fraction
 from gem.envs.games.words import lists as words
-from gem.errors import BadValue
 
 GREENS = 0.5  # the part of the reward given for right positions, as published
 POWER = 4  # see exact_fraction(): 15 to 25 random words mark three quarters of the positions
@@ -121,8 +121,7 @@ class WordleEnv(GameEnv):
     ) -> None:
         random_length, word_length = random_length or word_length is None, 5 if word_length is None else word_length
         self.only_real_words = only_real_words
-        if word_length not in words.ACCEPTED_LENGTHS:
-            raise BadValue(f"word_length must be from 3 to 5, got {word_length}")
+        check_count("word_length", word_length, words.ACCEPTED_LENGTHS[0], words.ACCEPTED_LENGTHS[-1])
         self.lengths = tuple(words.ACCEPTED_LENGTHS) if random_length else (word_length,)
         self.turns_from_length = max_turns is None
         longest = TURNS_PER_LETTER * self.lengths[-1]

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
+from gem._internal.counts import check_count
 from gem.envs.questions.families.template import Methods
-from gem.errors import BadValue
 
 NAMES = ["Alba", "Bruno", "Celia", "Dario", "Edda", "Falk", "Greta", "Hugo"]
 TRAITS = [
@@ -118,8 +118,7 @@ def methods(distractors: int, depth: int | None = None) -> Methods:
     """
     if depth is None:
         return {level: [_Template(kind.__name__, kind, distractors)] for level, kind in KINDS.items()}
-    if isinstance(depth, bool) or not isinstance(depth, int) or not 0 <= depth <= MAX_DEPTH:
-        raise BadValue(f"depth must be an integer from 0 to {MAX_DEPTH}, got {depth!r}")
+    check_count("depth", depth, 0, MAX_DEPTH)
     kind = partial(_joint_chain, depth)
     return {level: [_Template(conjunction.__name__, kind, distractors)] for level in KINDS}
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gem._internal.counts import check_count
 from gem.core import Env, Info, Step, StopReason, require_text
 from gem.envs.questions.answer_format import AnswerFormat, Kind
 from gem.envs.questions.reasoning_gym.source import DataSet, Generator, score_once
@@ -102,8 +103,7 @@ class ReasoningGymEnv(Env):
         answer_format: Kind = "boxed",
         **config: Any,
     ) -> None:
-        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < SEEDS:
-            raise BadValue(f"size must be an integer from 1 to {SEEDS - 1}, got {size!r}")
+        check_count("size", size, 1, SEEDS - 1)
         self.name, self.size, self.seed, self.level, self.config = name, size, seed, level, config
         self.format = AnswerFormat(answer_format)
         self.answers_in_fences = self.format.kind == "code"

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from gem._internal.annotations import check_types
+from gem._internal.counts import check_count
 from gem.errors import BadValue, GraderError, MissingDependency, UnknownArgument, did_you_mean, require
 
 EXTRA = "reasoning"
@@ -196,8 +197,7 @@ def _at_level(name: str, curriculum_class: Any, level: int) -> Any:
         raise BadValue(f"rg:{name} has no curriculum, so level must be None, got {level!r}")
     curriculum = curriculum_class()
     top = max((len(attribute.levels) for attribute in curriculum.attributes.values()), default=1) - 1
-    if isinstance(level, bool) or not isinstance(level, int) or not 0 <= level <= top:
-        raise BadValue(f"level of rg:{name} must be 0 to {top}, got {level!r}")
+    check_count("level", level, 0, top)
     curriculum.set_global_level(level)
     return curriculum.generate_configuration()
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any, Literal
 
+from gem._internal.counts import check_count
 from gem.core import Info, Step, StopReason
 from gem.envs.game import GameEnv, Outcome
 from gem.envs.invented import first_difference
@@ -85,12 +86,10 @@ class FormsEnv(GameEnv):
         super().__init__(max_turns=max_turns, on_unreadable="continue")
         if kind is not None and kind not in SITES:
             raise BadValue(f"no kind {kind!r}{did_you_mean(kind, SITES)}  (available: {', '.join(SITES)})")
-        if level not in LEVELS:
-            raise BadValue(f"level must be 1, 2 or 3, got {level}")
+        check_count("level", level, 1, max(LEVELS))
         if format not in FORMATS:
             raise BadValue(f"format must be 'axtree' or 'html', got {format!r}")
-        if height is not None and height < 4:
-            raise BadValue(f"height must be at least 4 elements, got {height}")
+        check_count("height", height, 4, optional=True)
         self.kinds = [kind] if kind else list(SITES)
         self.level, self.format, self.height = level, format, height
         self._made: tuple[int, Site, FormTask] | None = None

@@ -20,6 +20,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from gem._internal.counts import check_count
 from gem.core import Info, StopReason
 from gem.envs.game import FORMAT_ERROR, GameEnv, Outcome
 from gem.envs.web.webshop import mini, pages, published
@@ -114,8 +115,7 @@ class ShopEnv(GameEnv):
         super().__init__(max_turns=max_turns, on_unreadable="continue")
         if observation_mode not in get_args(ObservationMode):
             raise BadValue(f"observation_mode must be 'html', 'text' or 'text_rich', got {observation_mode!r}")
-        if error_tolerance < 0:
-            raise BadValue(f"error_tolerance must be at least 0, got {error_tolerance}")
+        check_count("error_tolerance", error_tolerance, 0)
         matcher(matching)  # raises here if rapidfuzz is missing
         self.catalogue, self.span = catalogue, catalogue.groups[group]
         if not self.instances():
@@ -161,8 +161,7 @@ class ShopEnv(GameEnv):
         return self.span[1] - self.span[0]
 
     def _check_session(self, session: int | None) -> None:
-        if session is not None and not 0 <= session < self.instances():
-            raise BadValue(f"session must be from 0 to {self.instances() - 1}, got {session}")
+        check_count("session", session, 0, self.instances() - 1, optional=True)
 
     def goal(self) -> Goal:
         """Return the goal of the episode."""
@@ -415,8 +414,7 @@ class MiniWebshopEnv(ShopEnv):
         products: int = 20_000,
         catalogue_seed: int = 0,
     ) -> None:
-        if level not in mini.LEVELS:
-            raise BadValue(f"level must be 1, 2 or 3, got {level}")
+        check_count("level", level, 1, max(mini.LEVELS))
         if split not in ("train", "test"):
             raise BadValue(f"split must be 'train' or 'test', got {split!r}")
         super().__init__(

@@ -23,10 +23,10 @@ from hashlib import blake2b
 from itertools import product as pairs_of
 from pathlib import Path
 
+from gem._internal.counts import check_count
 from gem.envs.web.webshop import store
 from gem.envs.web.webshop.products import Goal, Product
 from gem.envs.web.webshop.vocabulary import DEPARTMENTS, SOURCE, SYLLABLES, Department
-from gem.errors import BadValue
 from gem.seeding import stream
 
 LEVELS = (1, 2, 3)
@@ -84,8 +84,7 @@ def mini_catalogue(products: int, seed: int) -> store.Catalogue:
     Raises:
         BadValue: fewer than MIN_PRODUCTS products, or the cache cannot be written.
     """
-    if products < MIN_PRODUCTS:
-        raise BadValue(f"products must be at least {MIN_PRODUCTS}, got {products}")
+    check_count("products", products, MIN_PRODUCTS)
     return store.cached_catalogue(f"mini-{products}-{seed}-{_sources()}", partial(build, products=products, seed=seed))
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+from gem._internal.counts import check_count
 from gem.envs.web.wiki.names import Names, Sounds
 from gem.envs.web.wiki.world import ARTS, COUNTS, EVENTS, FIRST_YEAR, INSTITUTIONS, LAST_YEAR, TRADES, World
-from gem.errors import BadValue
 from gem.seeding import stream
 
 MAX_WEIGHT = 30.0  # of a town in births and of an artist in works, relative to the smallest
@@ -25,8 +25,7 @@ def build_world(number: int) -> World:
     Raises:
         BadValue: the number is negative.
     """
-    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise BadValue(f"world must be an integer >= 0, got {number!r}")
+    check_count("world", number, 0)
     return _Builder(number).world
 
 

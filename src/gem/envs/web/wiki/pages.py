@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from gem._internal.counts import check_count
 from gem._internal.text import shorten
 from gem.envs.web.text import plain_text
-from gem.errors import BadValue
 
 
 class WikiPage(NamedTuple):
@@ -50,11 +50,8 @@ class BaseWikiTrawler(ABC):
         max_query_attempts: int = 5,
         query_use_cache: bool = False,
     ) -> None:
-        if query_delay_ms < 0 or max_query_attempts < 1:
-            raise BadValue(
-                "query_delay_ms must be at least 0 and max_query_attempts at least 1, got "
-                f"{query_delay_ms} and {max_query_attempts}"
-            )
+        check_count("query_delay_ms", query_delay_ms, 0)
+        check_count("max_query_attempts", max_query_attempts)
         self.url, self.query_delay_ms, self.max_query_attempts = url, query_delay_ms, max_query_attempts
         self.query_use_cache = query_use_cache
         self._cache: dict[str, WikiPage | None] = {}
