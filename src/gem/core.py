@@ -38,7 +38,7 @@ from gem._internal.annotations import check_arguments
 from gem._internal.construction import InitSignature, by_name, construct, dropping_ignored, rejecting_unknown_arguments
 from gem.errors import BadAction, BadValue
 from gem.messages import Observation
-from gem.seeding import check_seed, fresh_seed, stream
+from gem.seeding import check_seed, derive, fresh_seed
 
 __all__ = [
     "Env",
@@ -219,28 +219,23 @@ class Env:
         Raises:
             BadValue: for any other seed.
         """
-        self._start_random_streams(seed)
-        return "", {}
-
-    def _start_random_streams(self, seed: int | None) -> None:
-        """Derive the random streams of the next episode from the seed and the episode number; see reset()."""
         seed = self._first_seed if seed is None else seed
         self._first_seed = None
         if seed is not None:
             self._seed, self._episode = check_seed(seed), 0
-            if type(self).__module__.partition(".")[0] != "gem":
+            if not type(self).__module__.startswith("gem."):
                 _seed_global_streams(self._seed)
         elif self._seed is None:
             self._seed, self._episode = fresh_seed(), 0
         else:
             self._episode += 1
-        self.rng = self._stream("world")
-        self._action_rng = None
+        self.rng, self._action_rng = self._stream("world"), None
+        return "", {}
 
     def _stream(self, purpose: str) -> random.Random:
         """Return a random stream of the current episode, which environments with other ids do not share."""
         seed = fresh_seed() if self._seed is None else self._seed
-        return stream(seed, self.env_id or type(self).__qualname__, self._episode, purpose)
+        return random.Random(derive(seed, self.env_id or type(self).__qualname__, self._episode, purpose))
 
     def step(self, action: str) -> tuple[Any, float, bool, bool, Info]:
         """Take one action. Any text is accepted; an invalid action is reported in the Step and does not raise.

@@ -6,11 +6,11 @@ environment of episode 3 and the random actions sampled in that episode use diff
 
 from __future__ import annotations
 
-import hashlib
 import math
 import operator
 import random
 import secrets
+from hashlib import blake2b
 
 from gem.errors import BadValue
 
@@ -22,8 +22,8 @@ def derive(*parts: int | str) -> int:
     (True, False)
     """
     # The separator \x1f is doubled inside parts, so that different lists of parts never produce the same text.
-    text = "\x1f".join(f"{type(p).__name__[0]}{p}".replace("\x1f", "\x1f\x1f") for p in parts)
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
+    text = "\x1f".join([f"{type(p).__name__[0]}{p}".replace("\x1f", "\x1f\x1f") for p in parts])
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
 def stream(*parts: int | str) -> random.Random:

@@ -113,12 +113,14 @@ def rejecting_unknown_arguments(reset: Callable[..., Any]) -> Callable[..., Any]
 
     @wraps(reset)
     def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        for name, value in kwargs.items():
-            if name not in parameters:
-                raise UnknownArgument(
-                    f"{type(self).__name__}.reset() takes no {name!r}, got {short_repr(value)}; it takes: "
-                    f"{', '.join(parameters)}. Settings of an environment are arguments of gem.make"
-                )
-        return reset(self, *args, **kwargs)
+        try:
+            return reset(self, *args, **kwargs)
+        except TypeError:
+            if (name := next((name for name in kwargs if name not in parameters), None)) is None:
+                raise
+            raise UnknownArgument(
+                f"{type(self).__name__}.reset() takes no {name!r}, got {short_repr(kwargs[name])}; it takes: "
+                f"{', '.join(parameters)}. Settings of an environment are arguments of gem.make"
+            ) from None
 
     return checked
