@@ -20,21 +20,19 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from gem._internal.counts import check_count
-from gem.core import Env, Info, Step, StopReason, require_text
+from gem.core import Info, Step
 from gem.datasets.load import GEM_DATA
-from gem.envs.computers.commands import FINISH, read_command, shown_result
+from gem.envs.computers.commands import shown_result
 from gem.envs.computers.containers.images import image_map_of, map_dockerfile, map_image
 from gem.envs.computers.containers.verifier import Verdict, VerifierFolders
-from gem.errors import BadValue, CallerError, EpisodeOver, SandboxError
-from gem.parsing import first_tagged
+from gem.envs.computers.shell_env import CommandEnv
+from gem.errors import BadValue, CallerError, SandboxError
 from gem.sandbox import Limits
 from gem.sandbox.containers.engine import ContainerEngine, find_engine
 from gem.sandbox.containers.machine import ContainerMachine
 
 LIMITS = Limits(wall_s=180, memory_bytes=4 << 30, processes=2048, disk_bytes=1 << 30, output_bytes=16_000)
 TaskT = TypeVar("TaskT")
-_RANDOM = ("ls", "pwd", "ls -la / | head -n 20", "id", "env | cut -d= -f1 | sort | head -n 5")
 _log = logging.getLogger(__name__)
 
 
@@ -48,7 +46,7 @@ class State:
     over: bool = False
 
 
-class ContainerEnv(Env, Generic[TaskT]):
+class ContainerEnv(CommandEnv[ContainerMachine], Generic[TaskT]):
     """See the module docstring for the rules.
 
     Args:
@@ -70,6 +68,8 @@ class ContainerEnv(Env, Generic[TaskT]):
 
     kind: ClassVar[str]  # first part of the id
     marker: ClassVar[str]  # file of a task folder
+    state_fields = ("image",)
+    random_commands = ("ls", "pwd", "ls -la / | head -n 20", "id", "env | cut -d= -f1 | sort | head -n 5")
     state: State
     _folders: VerifierFolders | None = None  # of a verifier that runs in the agent's container
 
@@ -85,16 +85,14 @@ class ContainerEnv(Env, Generic[TaskT]):
         limits: Limits | None = None,
         shuffle: bool = True,
     ) -> None:
-        check_count("max_turns", max_turns)
+        super().__init__(max_turns)
         if not timeout > 0:
             raise BadValue(f"timeout must be above 0, got {timeout}")
-        self.max_turns, self.timeout, self.network, self.shuffle = max_turns, timeout, network, shuffle
+        self.timeout, self.network, self.shuffle = timeout, network, shuffle
         self.limits = limits or LIMITS
         self.image_map = image_map_of(image_map)
         self.tasks = self._read_all(path)
         self._engine_name = engine
-        self._live: ContainerMachine | None = None
-        self._saved: Mapping[str, Any] | None = None
         find_engine(engine)
 
     # ---- of each format
@@ -129,9 +127,7 @@ class ContainerEnv(Env, Generic[TaskT]):
     # ---- the episode
 
     def reset(self, seed: int | None = None) -> tuple[str, Info]:
-        super().reset(seed)
-        self.close()
-        self._saved = None
+        self._begin(seed)
         number = self.rng.randrange(len(self.tasks))
         self.state = State(number if self.shuffle or seed is None else seed % len(self.tasks))
         folder, task = self.tasks[self.state.number]
@@ -141,46 +137,28 @@ class ContainerEnv(Env, Generic[TaskT]):
         """Return the task of this episode."""
         return self.tasks[self.state.number][1]
 
-    def step(self, action: str) -> Step:
-        require_text(action)
-        if getattr(self, "state", None) is None or self.state.over:
-            raise EpisodeOver(f"{self!r} has no running episode; call reset()")
-        self.state = replace(self.state, turn=self.state.turn + 1)
-        last = self.state.turn >= self.max_turns
-        if (found := first_tagged(action, "bash")) is None:
-            if FINISH.search(action):
-                return self._finished("", {}, truncated=False)
-            text = "No command found; write <bash>command</bash>, or <finish> when the task is done."
-            info: Info = {"invalid": "no_action"}
-            return self._finished(text, info, truncated=True) if last else Step(text, info=info)
-        command, asked_s = read_command(found[0])
+    def _run(self, command: str, seconds: float | None, *, last: bool) -> Step:
         limit = self.seconds(self.task())
         left_s = float("inf") if limit is None else max(0.1, limit - self.state.used_s)
-        result = self.machine().exec(command, wall_s=min(asked_s or self.timeout, left_s))
+        wall_s = min(seconds or self.timeout, left_s)
+        result = self.machine().exec(command, wall_s=wall_s)
         self.state = replace(self.state, used_s=self.state.used_s + result.wall_s)
-        text, info = shown_result(result, min(asked_s or self.timeout, left_s)), {"exit_status": result.exit_code}
-        if self.machine().ended:
+        text, info = shown_result(result, wall_s), {"exit_status": result.exit_code}
+        if ended := self.machine().ended:
             self.control(self.task())
-            verdict = Verdict(0.0, reason=f"the container has ended: {self.machine().ended}")
-            return self._ended(text, info, verdict, truncated=False)
+            return self._rewarded(text, info, Verdict(0.0, reason=f"the container has ended: {ended}"), truncated=False)
         if limit is not None and self.state.used_s >= limit:
             return self._finished(f"{text}\nThe time is over.", info, truncated=True)
-        return self._finished(text, info, truncated=True) if last else Step(text, info=info)
+        return self._shown(text, info, last=last)
 
     def _finished(self, text: str, info: Info, *, truncated: bool) -> Step:
-        return self._ended(text, info, self.verify(self.task(), self.machine()), truncated=truncated)
+        return self._rewarded(text, info, self.verify(self.task(), self.machine()), truncated=truncated)
 
-    def _ended(self, text: str, info: Info, verdict: Verdict, *, truncated: bool) -> Step:
-        self.state = replace(self.state, over=True)
-        self.close()
+    def _rewarded(self, text: str, info: Info, verdict: Verdict, *, truncated: bool) -> Step:
         text = f"{text}\nThe reward is {verdict.reward:g}.".lstrip()
         if verdict.rewards:
             info = {**info, "rewards": dict(verdict.rewards)}
-        if not verdict.reason:
-            return Step(text, verdict.reward, terminated=True, info={**info, "stop_reason": StopReason.SOLVED})
-        reason = StopReason.MAX_TURNS if truncated else StopReason.LOST
-        info = {**info, "verifier": verdict.reason, "stop_reason": reason}
-        return Step(text, verdict.reward, terminated=not truncated, truncated=truncated, info=info)
+        return self._end(text, info, verdict.reward, verdict.reason, truncated=truncated)
 
     def rules(self, task: TaskT) -> str:
         return (
@@ -190,21 +168,13 @@ class ContainerEnv(Env, Generic[TaskT]):
             "write <finish>."
         )
 
-    def sample_random_action(self) -> str:
-        return f"<bash>{self.action_rng.choice(_RANDOM)}</bash>"
-
     # ---- the container
 
     def engine(self) -> ContainerEngine:
         return find_engine(self._engine_name)
 
-    def machine(self) -> ContainerMachine:
-        """Return the machine of this episode; it starts with the first call. Raises SandboxError, EpisodeOver."""
-        if getattr(self, "state", None) is None or self.state.over:
-            raise EpisodeOver(f"{self!r} has no running episode; call reset()")
-        if self._live is None:
-            self._live = self.start(self.task(), self._saved)
-        return self._live
+    def _start_machine(self, saved: Mapping[str, Any] | None) -> ContainerMachine:
+        return self.start(self.task(), saved)
 
     def image(self, folder: Path, *, image: str | None, name: str, timeout_s: float) -> str:
         """Return the local name of an image of a task, which is built if there is none.
@@ -234,32 +204,14 @@ class ContainerEnv(Env, Generic[TaskT]):
             return bases[0]
         return self.engine().build(folder, text, name=name, timeout_s=timeout_s, bases=bases)
 
-    def get_state(self) -> dict[str, Any]:
-        """Return the episode, with its container. Raises BadValue if background processes are running."""
-        return {**super().get_state(), "machine": self._machine_state()}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        fields = dict(state) if isinstance(state, Mapping) else {}
-        saved = fields.pop("machine", None)
-        if saved is not None and (not isinstance(saved, Mapping) or {"image", "folder", "exports"} - set(saved)):
-            raise BadValue(f"invalid state for {type(self).__name__}: 'machine' is not a state of a container")
-        super().set_state(fields)
-        self.close()
-        self._saved = saved
-
     def close(self) -> None:
-        live, self._live = getattr(self, "_live", None), None
-        if live is not None:
-            live.close()
+        super().close()
         folders, self._folders = self._folders, None
         if folders is not None:
             folders.remove()
 
-    def _machine_state(self) -> Mapping[str, Any] | None:
-        return self._saved if self._live is None else self._live.get_state()
-
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_live": None, "_folders": None, "_saved": self._machine_state()}
+        return {**super().__getstate__(), "_folders": None}
 
     # ---- folders
 
