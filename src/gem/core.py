@@ -514,19 +514,37 @@ class EnvWrapper(Env):
         return f"{type(self).__name__}({self.env!r})"
 
 
-class EndOnTruncation(EnvWrapper):
+class ResultWrapper(EnvWrapper):
+    """A wrapper that only changes what reset() and step() return, also where they are coroutines."""
+
+    def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
+        return self._after_reset(*self.env.reset(seed=seed, **kwargs))
+
+    async def areset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
+        return self._after_reset(*await self.env.areset(seed=seed, **kwargs))
+
+    def step(self, action: Any) -> Step:
+        return self._after_step(action, Step(*self.env.step(action)))
+
+    async def astep(self, action: Any) -> Step:
+        return self._after_step(action, Step(*await self.env.astep(action)))
+
+    def _after_reset(self, observation: Any, info: Info) -> tuple[Any, Info]:
+        """Return what reset() returns, from the result of the inner environment."""
+        return observation, info
+
+    def _after_step(self, action: Any, step: Step) -> Step:
+        """Return what step() returns, from the result of the inner environment."""
+        return step
+
+
+class EndOnTruncation(ResultWrapper):
     """Set terminated whenever truncated is set, for callers that check only terminated."""
 
     ends_on_truncation = True
 
-    def step(self, action: Any) -> Step:
-        return self._end(*self.env.step(action))
-
-    async def astep(self, action: Any) -> Step:
-        return self._end(*await self.env.astep(action))
-
-    def _end(self, observation: Any, reward: float, terminated: bool, truncated: bool, info: Info) -> Step:
-        return Step(observation, reward, terminated or truncated, truncated, info)
+    def _after_step(self, action: Any, step: Step) -> Step:
+        return step._replace(terminated=step.terminated or step.truncated)
 
 
 @runtime_checkable

@@ -42,7 +42,7 @@ class Clock:
         self.polls += 1
         with engine._pool._lock:
             if 0 < len(engine._pool._running) == len(_hanging):
-                self.now += 2 * engine._timeout
+                self.now += 2 * engine._settings.timeout
                 _hanging.clear()
         return 0.01
 
@@ -55,7 +55,7 @@ class WorkerClock:
     """
 
     def __init__(self, vec: Any, notes: Path) -> None:
-        self._shard, self._timeout, self._notes = vec.engine._shards[0], vec.engine._timeout, notes
+        self._shard, self._timeout, self._notes = vec.engine._shards[0], vec.engine._settings.timeout, notes
         self._first = self._shard.worker
         self._passed = 0.0
 

@@ -17,7 +17,7 @@ from gem.core import StopReason
 from gem.errors import BadAction, BadValue, EpisodeOver
 from gem.vector import Autoreset, EnvStats, VectorEnv, make_vec
 from gem.vector.engine import Engine
-from gem.vector.slots import Slot, SlotOutcome, build_slots, close_slots
+from gem.vector.slots import Slot, SlotOutcome, SlotSettings, build_slots, close_slots
 from gem.wrappers import EpisodeTrackingWrapper
 
 GUESS = "game:GuessTheNumber-v0"
@@ -218,8 +218,7 @@ class Late(Engine):
 def late(*turns: int, autoreset: Autoreset = Autoreset.SAME_STEP, **options: Any) -> tuple[VectorEnv, Late]:
     slots = build_slots(
         {slot: lambda n=n: Counting(n) for slot, n in enumerate(turns)},
-        same_step=autoreset is Autoreset.SAME_STEP,
-        on_failure=options.get("on_failure", "raise"),
+        SlotSettings(autoreset is Autoreset.SAME_STEP, options.get("on_failure", "raise")),
     )
     engine = Late(slots)
     return VectorEnv(engine, autoreset), engine

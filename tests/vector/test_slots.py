@@ -13,7 +13,7 @@ from fixture_envs import Counting, Echo, Faulty, Walker
 from gem.core import Env, Step, StopReason
 from gem.errors import BadAction, BadValue, EnvFailed, InfraError
 from gem.vector import EnvStats, VectorEnv
-from gem.vector.slots import Slot, SlotCall, as_step, build_slots, close_slots
+from gem.vector.slots import Slot, SlotCall, SlotSettings, as_step, build_slots, close_slots
 
 
 def faulty(
@@ -374,7 +374,7 @@ def test_an_error_on_close_does_not_keep_the_others_open(caplog):
         def close(self):
             raise OSError("busy")
 
-    slots = build_slots({0: Stuck, 1: Counting}, same_step=True, on_failure="raise")
+    slots = build_slots({0: Stuck, 1: Counting}, SlotSettings(True, "raise"))
     close_slots(slots.values())
     assert slots[1].env.closed == 1
     assert "slot 0 failed to close" in caplog.text
@@ -387,7 +387,7 @@ def test_a_build_failure_closes_the_environments_built_before():
         raise OSError("no memory")
 
     with pytest.raises(OSError, match="no memory"):
-        build_slots({0: lambda: first, 1: fail}, same_step=True, on_failure="raise")
+        build_slots({0: lambda: first, 1: fail}, SlotSettings(True, "raise"))
     assert first.closed == 1
 
 

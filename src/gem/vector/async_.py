@@ -23,10 +23,10 @@ from gem.vector.engine import Engine, wait_readable
 from gem.vector.slots import (
     Factory,
     MalformedResult,
-    OnFailure,
     Slot,
     SlotCall,
     SlotOutcome,
+    SlotSettings,
     as_step,
     build_slots,
     start_at,
@@ -241,19 +241,16 @@ def _is_awaited(task: ThreadTask) -> bool:
 
 def async_engine(
     factories: Mapping[int, Factory],
+    settings: SlotSettings,
     *,
-    same_step: bool,
-    on_failure: OnFailure,
-    timeout: float | None,
     num_workers: int | None = None,
     runs: Sequence[str] | None = None,
 ) -> Engine:
     """Return an engine that runs each slot in its own execution mode.
 
     Args:
-        timeout: seconds for one call of one environment; see ThreadEngine, and ProcessEngine for slots in processes. A
-            coroutine that exceeds the limit is cancelled. If a timeout is set, slots with execution mode "inline" run
-            on threads instead. None sets no limit.
+        settings: for the timeout, see ThreadEngine, and ProcessEngine for slots in processes. A coroutine that exceeds
+            the limit is cancelled. If a timeout is set, slots with execution mode "inline" run on threads instead.
         num_workers: maximum number of threads and maximum number of processes. None uses the defaults of ThreadEngine
             and ProcessEngine.
         runs: execution mode of each slot: "inline" (in the thread that calls step() or recv()), "thread" or "process".
@@ -264,7 +261,7 @@ def async_engine(
     """
     modes = ["thread"] * len(factories) if runs is None else list(runs)
     _check_execution_modes(modes, len(factories))
-    if timeout is not None:
+    if settings.timeout is not None:
         modes = ["thread" if own == "inline" else own for own in modes]
     local = {slot: build for slot, build in factories.items() if modes[slot] != "process"}
     remote = {slot: build for slot, build in factories.items() if modes[slot] == "process"}
@@ -273,19 +270,16 @@ def async_engine(
         if local:
             loop = _EnvLoop()
             awaited = {slot: partial(_build_awaited, build, loop) for slot, build in local.items()}
-            slots = build_slots(awaited, same_step=same_step, on_failure=on_failure)
+            slots = build_slots(awaited, settings)
             waiting = {n: slot for n, slot in slots.items() if modes[n] == "thread" or _waits(slot.env)}
             inline = {n: slot for n, slot in slots.items() if n not in waiting}
             engines += [InlineEngine(inline)] if inline else []
-            engines += [AsyncEngine(waiting, timeout=timeout, num_workers=num_workers, loop=loop)] if waiting else []
+            if waiting:
+                engines.append(AsyncEngine(waiting, timeout=settings.timeout, num_workers=num_workers, loop=loop))
         if remote:
             from gem.vector.process import ProcessEngine  # imported only if a slot runs in a process
 
-            engines.append(
-                ProcessEngine(
-                    remote, same_step=same_step, on_failure=on_failure, timeout=timeout, num_workers=num_workers
-                )
-            )
+            engines.append(ProcessEngine(remote, settings, num_workers=num_workers))
     except BaseException:
         CompositeEngine(engines).close()
         raise

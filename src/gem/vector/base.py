@@ -22,7 +22,15 @@ from gem.errors import BadAction, BadValue, EnvFailed, EpisodeOver, did_you_mean
 from gem.seeding import check_seed
 from gem.vector.engine import Engine, wait_readable
 from gem.vector.orders import SharedOrders
-from gem.vector.slots import Factory, OnFailure, SlotCall, SlotOutcome, check_vector_options, step_into_next
+from gem.vector.slots import (
+    Factory,
+    OnFailure,
+    SlotCall,
+    SlotOutcome,
+    SlotSettings,
+    check_vector_options,
+    step_into_next,
+)
 from gem.vector.stats import EnvStats, SlotStats
 
 Actions = Sequence[Any] | Mapping[int, Any]
@@ -139,9 +147,9 @@ class VectorEnv:
         """
         mode, own = Autoreset.of(autoreset), _options_of(backend, options)
         check_vector_options(env_fns, on_failure, timeout)
-        factories, same_step = dict(enumerate(env_fns)), mode is Autoreset.SAME_STEP
+        settings = SlotSettings(mode is Autoreset.SAME_STEP, on_failure, timeout)
         build = resolve(BACKENDS[backend][0])
-        vec_env = cls(build(factories, same_step=same_step, on_failure=on_failure, timeout=timeout, **own), mode)
+        vec_env = cls(build(dict(enumerate(env_fns)), settings, **own), mode)
         vec_env.backend = backend
         return vec_env
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from gem._internal.worker_process import WorkerDied, WorkerProcess, usable_cpus
 from gem.vector.engine import wait_readable
-from gem.vector.slots import Factory, OnFailure, SlotOutcome
+from gem.vector.slots import Factory, SlotOutcome, SlotSettings
 from gem.vector.worker import PackedCall, WorkerSpec, unpack_messages
 from gem.vector.worker_engine import SlotWorker, WorkerEngine
 
@@ -26,13 +26,11 @@ class ProcessEngine(WorkerEngine):
 
     Args:
         factories: slot → callable that builds its environment in a worker.
-        same_step: see Slot.
-        timeout: seconds for one call of one environment, measured from the start of the call. A call that hangs in
-            Python code is interrupted, and only its slot fails. If a call cannot be interrupted (C code that does not
-            return), its worker is killed worker_engine.KILL_DELAY seconds after the limit, and the episodes of all
-            slots of that worker fail. The same happens KILL_DELAY seconds after twice the limit if the interrupted
-            call goes on, or closing and rebuilding its environment take that long. None sets no limit.
-        on_failure: see Slot. If a worker dies, all of its environments count as failed.
+        settings: of the slots. A call that exceeds the timeout in Python code is interrupted, and only its slot fails.
+            If a call cannot be interrupted (C code that does not return), its worker is killed worker_engine.KILL_DELAY
+            seconds after the limit, and the episodes of all slots of that worker fail. The same happens KILL_DELAY
+            seconds after twice the limit if the interrupted call goes on, or closing and rebuilding its environment
+            take that long. If a worker dies, all of its environments count as failed.
         num_workers: number of processes, at most one per slot. None uses one per CPU available to this process.
 
     The standard output of workers is redirected to standard error, and their standard input is empty. Workers exit when
@@ -42,23 +40,11 @@ class ProcessEngine(WorkerEngine):
     """
 
     def __init__(
-        self,
-        factories: Mapping[int, Factory],
-        *,
-        same_step: bool,
-        on_failure: OnFailure,
-        timeout: float | None,
-        num_workers: int | None = None,
+        self, factories: Mapping[int, Factory], settings: SlotSettings, *, num_workers: int | None = None
     ) -> None:
         self._processes: list[SlotProcess] = []
         self._finalizer = weakref.finalize(self, _kill_all, self._processes, os.getpid())
-        super().__init__(
-            factories,
-            same_step=same_step,
-            on_failure=on_failure,
-            timeout=timeout,
-            num_workers=usable_cpus() if num_workers is None else num_workers,
-        )
+        super().__init__(factories, settings, usable_cpus() if num_workers is None else num_workers)
 
     def start_worker(self, spec: WorkerSpec) -> SlotProcess:
         self._processes[:] = [worker for worker in self._processes if worker.process.alive]

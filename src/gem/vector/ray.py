@@ -12,7 +12,7 @@ from typing import Any
 
 from gem._internal.worker_process import WorkerDied
 from gem.errors import BadValue, require
-from gem.vector.slots import Factory, OnFailure, SlotOutcome, close_slots
+from gem.vector.slots import Factory, SlotOutcome, SlotSettings, close_slots
 from gem.vector.worker import BuildReport, PackedCall, SlotRunner, WorkerSpec, build, unpack_messages
 from gem.vector.worker_engine import SlotWorker, WorkerEngine
 
@@ -62,12 +62,10 @@ class RayEngine(WorkerEngine):
 
     Args:
         factories: slot → callable that builds its environment in an actor.
-        same_step: see Slot.
-        timeout: seconds for one call of one environment, measured from the start of the call. A call that hangs in
-            Python code is interrupted, and only its slot fails. If a call cannot be interrupted, its actor is killed
-            after twice the limit plus worker_engine.KILL_DELAY seconds, and the episodes of all slots of that actor
-            fail. None sets no limit.
-        on_failure: see Slot. If an actor dies, all of its environments count as failed.
+        settings: of the slots. A call that exceeds the timeout in Python code is interrupted, and only its slot fails.
+            If a call cannot be interrupted, its actor is killed after twice the limit plus worker_engine.KILL_DELAY
+            seconds, and the episodes of all slots of that actor fail. If an actor dies, all of its environments count
+            as failed.
         num_workers: number of actors, at most one per slot. None uses one per CPU of the cluster.
         address: address of the cluster. None uses an existing connection, or else finds a running cluster or starts
             a local one.
@@ -83,10 +81,8 @@ class RayEngine(WorkerEngine):
     def __init__(
         self,
         factories: Mapping[int, Factory],
+        settings: SlotSettings,
         *,
-        same_step: bool,
-        on_failure: OnFailure,
-        timeout: float | None,
         num_workers: int | None = None,
         address: str | None = None,
     ) -> None:
@@ -95,9 +91,7 @@ class RayEngine(WorkerEngine):
         self._finalizer = weakref.finalize(self, _release, self._ray, self._actors)
         if num_workers is None:
             num_workers = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
-        super().__init__(
-            factories, same_step=same_step, on_failure=on_failure, timeout=timeout, num_workers=num_workers
-        )
+        super().__init__(factories, settings, num_workers)
 
     def start_worker(self, spec: WorkerSpec) -> RayWorker:
         self._actors[:] = [worker for worker in self._actors if worker.alive]

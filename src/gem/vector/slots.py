@@ -83,6 +83,20 @@ class SlotMetadata(NamedTuple):
     order: tuple[int, int] | None = None
 
 
+class SlotSettings(NamedTuple):
+    """What all slots of a vector have in common.
+
+    Args:
+        same_step, on_failure: see Slot.
+        timeout: seconds for one call of one environment, measured from the start of the call. None sets no limit. Each
+            engine has its own way to end a call.
+    """
+
+    same_step: bool
+    on_failure: OnFailure
+    timeout: float | None = None
+
+
 class Slot:
     """One environment of a vector: its steps, resets, autoreset, failures and rebuilding.
 
@@ -346,12 +360,12 @@ class Slot:
         self._new_position = position_of(self.env)
 
 
-def build_slots(factories: Mapping[int, Factory], *, same_step: bool, on_failure: OnFailure) -> dict[int, Slot]:
+def build_slots(factories: Mapping[int, Factory], settings: SlotSettings) -> dict[int, Slot]:
     """Build slots, by number. If one raises, those that were built are closed."""
     slots: dict[int, Slot] = {}
     try:
         for number, build in factories.items():
-            slots[number] = Slot(number, build, same_step=same_step, on_failure=on_failure)
+            slots[number] = Slot(number, build, same_step=settings.same_step, on_failure=settings.on_failure)
     except BaseException:
         close_slots(slots.values())
         raise

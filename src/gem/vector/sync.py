@@ -11,18 +11,16 @@ from gem.errors import BadValue
 from gem.vector.engine import Engine
 from gem.vector.slots import (
     Factory,
-    OnFailure,
     Slot,
     SlotCall,
     SlotOutcome,
+    SlotSettings,
     build_slots,
     close_slots,
 )
 
 
-def sync_engine(
-    factories: Mapping[int, Factory], *, same_step: bool, on_failure: OnFailure, timeout: float | None
-) -> InlineEngine:
+def sync_engine(factories: Mapping[int, Factory], settings: SlotSettings) -> InlineEngine:
     """Return an engine that steps all slots one after another in the caller's thread.
 
     This is the reference implementation, and the fastest backend for environments whose steps take microseconds. recv()
@@ -31,12 +29,12 @@ def sync_engine(
     Raises:
         BadValue: there is a timeout, but a call in the caller's thread cannot be stopped.
     """
-    if timeout is not None:
+    if settings.timeout is not None:
         raise BadValue(
-            f"sync cannot stop an environment that hangs, so it takes no timeout (got {timeout!r}); "
+            f"sync cannot stop an environment that hangs, so it takes no timeout (got {settings.timeout!r}); "
             "backend 'thread', 'async' or 'process' can"
         )
-    return InlineEngine(build_slots(factories, same_step=same_step, on_failure=on_failure))
+    return InlineEngine(build_slots(factories, settings))
 
 
 class InlineEngine(Engine):

@@ -20,10 +20,10 @@ from gem.errors import EnvFailed, InfraError
 from gem.vector.engine import Engine, OutcomeQueue, wait_readable
 from gem.vector.slots import (
     Factory,
-    OnFailure,
     Slot,
     SlotCall,
     SlotOutcome,
+    SlotSettings,
     build_slots,
     describe,
 )
@@ -35,19 +35,13 @@ _log = logging.getLogger(__name__)
 
 
 def thread_engine(
-    factories: Mapping[int, Factory],
-    *,
-    same_step: bool,
-    on_failure: OnFailure,
-    timeout: float | None,
-    num_workers: int | None = None,
+    factories: Mapping[int, Factory], settings: SlotSettings, *, num_workers: int | None = None
 ) -> ThreadEngine:
     """Return an engine that runs the calls of different slots on different threads. See ThreadEngine.
 
     All environments are built in the thread of the caller.
     """
-    slots = build_slots(factories, same_step=same_step, on_failure=on_failure)
-    return ThreadEngine(slots, timeout=timeout, num_workers=num_workers)
+    return ThreadEngine(build_slots(factories, settings), timeout=settings.timeout, num_workers=num_workers)
 
 
 class ThreadEngine(Engine):

@@ -25,11 +25,11 @@ from gem.core import Step
 from gem.errors import BadAction, BadValue, EnvFailed
 from gem.vector.slots import (
     CallTimeout,
-    OnFailure,
     Position,
     SlotCall,
     SlotMetadata,
     SlotOutcome,
+    SlotSettings,
     build_slots,
     close_slots,
 )
@@ -50,17 +50,14 @@ class WorkerSpec:
     Args:
         factories: pickled dict {slot: callable that builds its environment}.
         slots: slots whose environments the worker builds.
-        same_step, on_failure: see Slot.
-        timeout: seconds for one call, measured from the start of the call. None sets no limit.
+        settings: of the slots.
         lost: {slot: (reason, last known position)} for slots whose episode was lost when the previous worker died. The
             position is None if it is not known.
     """
 
     factories: bytes
     slots: Sequence[int]
-    same_step: bool
-    on_failure: OnFailure
-    timeout: float | None = None
+    settings: SlotSettings
     lost: Mapping[int, tuple[str, Position | None]] = field(default_factory=dict)
 
 
@@ -151,7 +148,7 @@ class SlotRunner:
     """
 
     def __init__(self, spec: WorkerSpec, report_alive: Callable[[], None] = lambda: None) -> None:
-        self._timer = CallTimer(spec.timeout, report_alive)
+        self._timer = CallTimer(spec.settings.timeout, report_alive)
         try:
             factories = pickle.loads(spec.factories)
         except Exception as e:
@@ -160,7 +157,7 @@ class SlotRunner:
                 "define them in a module that it can import"
             ) from e
         own = {number: factories[number] for number in spec.slots}
-        self.slots = build_slots(own, same_step=spec.same_step, on_failure=spec.on_failure)
+        self.slots = build_slots(own, spec.settings)
         for number, (why, position) in spec.lost.items():
             self.slots[number].mark_lost(why, position)
 

@@ -21,11 +21,11 @@ from gem.vector.engine import POLL_INTERVAL, Engine
 from gem.vector.slots import (
     MAX_FAILURES,
     Factory,
-    OnFailure,
     Position,
     SlotCall,
     SlotMetadata,
     SlotOutcome,
+    SlotSettings,
 )
 from gem.vector.worker import BuildReport, PackedCall, WorkerSpec, pack_call
 
@@ -153,8 +153,7 @@ class WorkerEngine(Engine):
 
     Args:
         factories: slot → callable that builds its environment.
-        same_step, on_failure: see Slot.
-        timeout: seconds for one call of one environment, measured from the start of the call. None sets no limit.
+        settings: of the slots.
         num_workers: number of workers. If it exceeds the number of slots, there is one worker per slot.
 
     Raises:
@@ -164,17 +163,9 @@ class WorkerEngine(Engine):
         EnvFailed: a worker died while it was building its environments.
     """
 
-    def __init__(
-        self,
-        factories: Mapping[int, Factory],
-        *,
-        same_step: bool,
-        on_failure: OnFailure,
-        timeout: float | None,
-        num_workers: int,
-    ) -> None:
+    def __init__(self, factories: Mapping[int, Factory], settings: SlotSettings, num_workers: int) -> None:
         check_count("num_workers", num_workers)
-        self._same_step, self._on_failure, self._timeout = same_step, on_failure, timeout
+        self._settings = settings
         self._outcomes: list[SlotOutcome] = []
         self._given_up: dict[int, str] = {}  # slot → reason
         self._shards = [Shard(own) for own in split_slots(factories, num_workers)]
@@ -249,9 +240,7 @@ class WorkerEngine(Engine):
         spec = WorkerSpec(
             shard.factories,
             slots,
-            self._same_step,
-            self._on_failure,
-            self._timeout,
+            self._settings,
             {slot: (lost, shard.positions.get(slot)) for slot in slots} if lost is not None else {},
         )
         shard.worker = self.start_worker(spec) if slots else None
@@ -313,21 +302,21 @@ class WorkerEngine(Engine):
             return
         if worker.metadata is None:
             raise WorkerDied(f"building its environments timed out after {silent:.0f} s")
-        raise WorkerDied(f"a call timed out after {self._timeout:g} s and could not be interrupted")
+        raise WorkerDied(f"a call timed out after {self._settings.timeout:g} s and could not be interrupted")
 
     def _silence_limit(self, shard: Shard) -> float | None:
         """Return after how many seconds a worker that has sent nothing is killed. None sets no limit."""
-        if self._timeout is None or shard.worker is None:
+        if self._settings.timeout is None or shard.worker is None:
             return None
         if shard.worker.metadata is None:
-            return START_TIMEOUT + self._timeout * len(shard.slots)
-        return self._timeout * shard.worker.stages + KILL_DELAY if shard.running else None
+            return START_TIMEOUT + self._settings.timeout * len(shard.slots)
+        return self._settings.timeout * shard.worker.stages + KILL_DELAY if shard.running else None
 
     def _replace(self, shard: Shard, worker: SlotWorker, why: str) -> None:
         """Replace a dead worker. Running calls fail (on_failure "raise") or are sent again ("restart")."""
         worker.kill()
         running = shard.record_death()
-        if self._on_failure == "restart":
+        if self._settings.on_failure == "restart":
             shard.waiting[:0] = running
         else:
             failures = [(call.slot, f"{self._name(call.slot)} failed: its worker died: {why}") for call in running]

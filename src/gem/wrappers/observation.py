@@ -8,12 +8,12 @@ from typing import Any
 from gem._internal.counts import check_count
 from gem.conversation.observations import action_text, join_contents, role_of, text_messages, with_prefix_and_suffix
 from gem.conversation.template import Template, remove_whitespace
-from gem.core import EnvWrapper, Info, Step
+from gem.core import Info, ResultWrapper, Step
 from gem.errors import BadValue
 from gem.messages import Message, assistant
 
 
-class ObservationWrapper(EnvWrapper):
+class ObservationWrapper(ResultWrapper):
     r"""Shows the history of the episode in every observation.
 
     Messages include ``info["prefix"]`` and ``info["suffix"]`` of their step (for example a board); without actions,
@@ -72,18 +72,6 @@ class ObservationWrapper(EnvWrapper):
         self.prompt = ""  # the latest observation
         self._keeps_actions = True  # whether the template shows all actions of the episode
 
-    def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[str, Info]:
-        return self._begin(*self.env.reset(seed=seed, **kwargs))
-
-    async def areset(self, seed: int | None = None, **kwargs: Any) -> tuple[str, Info]:
-        return self._begin(*await self.env.areset(seed=seed, **kwargs))
-
-    def step(self, action: str) -> Step:
-        return self._add(action, *self.env.step(action))
-
-    async def astep(self, action: str) -> Step:
-        return self._add(action, *await self.env.astep(action))
-
     @property
     def shows_prompt(self) -> bool:  # type: ignore[override]
         """Whether observations are complete prompts, fed to the model unchanged."""
@@ -98,17 +86,17 @@ class ObservationWrapper(EnvWrapper):
         self.actions, self.prompt = list(state["actions"]), state["prompt"]
         self._keeps_actions = all(map(self._is_kept, self.actions))
 
-    def _begin(self, observation: Any, info: Info) -> tuple[str, Info]:
+    def _after_reset(self, observation: Any, info: Info) -> tuple[str, Info]:
         newest = text_messages(with_prefix_and_suffix(observation, info))
         self.observations, self.actions, self._keeps_actions = [], [], True
         return self._show(observation, newest), _without_prefix_and_suffix(info)
 
-    def _add(self, action: Any, observation: Any, reward: float, terminated: bool, truncated: bool, info: Info) -> Step:
+    def _after_step(self, action: Any, step: Step) -> Step:
+        observation, info = step.observation, step.info
         newest = text_messages(with_prefix_and_suffix(observation, info), role_of(info))
         self.actions.append(self._action_text(action))
         self._keeps_actions = self._keeps_actions and self._is_kept(self.actions[-1])
-        shown = self._show(observation, newest)
-        return Step(shown, reward, terminated, truncated, _without_prefix_and_suffix(info))
+        return step._replace(observation=self._show(observation, newest), info=_without_prefix_and_suffix(info))
 
     def _show(self, observation: Any, newest: list[Message]) -> str:
         shows_actions = self.include_action or self.include_chat_template

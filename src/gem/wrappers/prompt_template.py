@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from gem.conversation.prompt_template import PromptTemplate
-from gem.core import EnvWrapper, Info
+from gem.core import Info, ResultWrapper, Step
 from gem.errors import BadValue
 
 
-class PromptTemplateWrapper(EnvWrapper):
+class PromptTemplateWrapper(ResultWrapper):
     """Applies a prompt template to the first observation; to each one, if observations contain the history.
 
     It is the outermost wrapper.
@@ -32,22 +32,10 @@ class PromptTemplateWrapper(EnvWrapper):
             raise BadValue(f"the prompt template {template.name} cannot be combined with wrappers that render a prompt")
         self.template, self._each = template, self.shows_history
 
-    def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
-        observation, info = super().reset(seed, **kwargs)
+    def _after_reset(self, observation: Any, info: Info) -> tuple[Any, Info]:
         return self.template.apply(observation), info
 
-    async def areset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
-        observation, info = await super().areset(seed, **kwargs)
-        return self.template.apply(observation), info
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
-        return self._shown(super().step(action))
-
-    async def astep(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
-        return self._shown(await super().astep(action))
-
-    def _shown(self, step: tuple[Any, float, bool, bool, Info]) -> tuple[Any, float, bool, bool, Info]:
-        observation, reward, terminated, truncated, info = step
-        if not self._each or terminated or truncated:
+    def _after_step(self, action: Any, step: Step) -> Step:
+        if not self._each or step.terminated or step.truncated:
             return step
-        return cast(Any, self.template.apply(observation)), reward, terminated, truncated, info
+        return step._replace(observation=self.template.apply(step.observation))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from gem._internal.counts import check_count
-from gem.core import EnvWrapper, Info, Step, StopReason
+from gem.core import Info, ResultWrapper, Step, StopReason
 
 
-class TurnLimit(EnvWrapper):
+class TurnLimit(ResultWrapper):
     """Truncates an episode after ``max_turns`` steps, with the stop reason "max_turns".
 
     Tool calls and invalid actions are steps. An episode that ends by itself in the last step is not truncated. The
@@ -27,29 +27,19 @@ class TurnLimit(EnvWrapper):
         check_count("max_turns", max_turns)
         self.max_turns, self._taken = max_turns, 0
 
-    def reset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
+    def _after_reset(self, observation: Any, info: Info) -> tuple[Any, Info]:
         self._taken = 0
-        return super().reset(seed, **kwargs)
+        return observation, info
 
-    async def areset(self, seed: int | None = None, **kwargs: Any) -> tuple[Any, Info]:
-        self._taken = 0
-        return await super().areset(seed, **kwargs)
-
-    def step(self, action: Any) -> Step:
-        return self._limited(*self.env.step(action))
-
-    async def astep(self, action: Any) -> Step:
-        return self._limited(*await self.env.astep(action))
+    def _after_step(self, action: Any, step: Step) -> Step:
+        self._taken += 1
+        if self._taken < self.max_turns or step.terminated or step.truncated:
+            return step
+        info = {**step.info, "stop_reason": StopReason.MAX_TURNS, "outside_limit": True}
+        return step._replace(truncated=True, info=info)
 
     def own_state(self) -> int:
         return self._taken
 
     def set_own_state(self, state: int) -> None:
         self._taken = state
-
-    def _limited(self, observation: Any, reward: float, terminated: bool, truncated: bool, info: Info) -> Step:
-        self._taken += 1
-        if self._taken >= self.max_turns and not (terminated or truncated):
-            info = {**info, "stop_reason": StopReason.MAX_TURNS, "outside_limit": True}
-            return Step(observation, reward, False, True, info)
-        return Step(observation, reward, terminated, truncated, info)

@@ -25,7 +25,6 @@ from string import ascii_letters
 from gem._internal.counts import check_count
 from gem.envs.table.game import HiddenGame, OnIllegal
 
-MOST_BIDS = len(ascii_letters)
 BELIEVED = 0.5  # the scripted player challenges a bid that is less probable
 
 

@@ -85,6 +85,21 @@ def test_a_walk_never_ends_on_the_goal_nor_farther_than_its_length(moves):
         assert 1 <= found[walk(random.Random(seed), 2, moves)] <= moves
 
 
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("moves", [1, 7, 37])
+def test_a_walk_draws_what_choice_would(size, moves):
+    for seed in range(50):
+        rng, walked = random.Random(seed), random.Random(seed)
+        board, last, before = goal(size), "", goal(size)
+        for _ in range(moves):
+            ways = neighbours(size)[board.index(0)]
+            opposite = {"up": "down", "down": "up", "left": "right", "right": "left"}.get(last)
+            last = rng.choice([move for move in ways if move != opposite])
+            board, before = slide(board, size, last), board
+        assert walk(walked, size, moves) == (before if board == goal(size) else board)
+        assert walked.random() == rng.random()
+
+
 def test_permuted_boards_are_uniform_over_all_boards_except_the_goal():
     counts = Counter(permute(random.Random(seed), 2) for seed in range(2_200))
     assert set(counts) == set(distances(2)) - {goal(2)}

@@ -10,7 +10,6 @@ from __future__ import annotations
 from gem.errors import BadValue
 
 TRAIN, TEST = range(8), range(8, 10)  # seeds of the worlds for training and for testing
-WORLDS = len(TRAIN) + len(TEST)
 FIRST_YEAR, LAST_YEAR = 1400, 1900
 
 # Number of entities of each kind. They are numbered in this order.
