@@ -42,7 +42,7 @@ class Clock:
         self.polls += 1
         with engine._pool._lock:
             if 0 < len(engine._pool._running) == len(_hanging):
-                self.now += 2 * engine._settings.timeout
+                self.now += 2 * engine._timeout
                 _hanging.clear()
         return 0.01
 
