@@ -31,7 +31,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast, get_type_hints, runtime_checkable
 
 from gem._internal.annotations import check_arguments
@@ -368,9 +367,7 @@ class Env:
     def __enter__(self: EnvT) -> EnvT:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

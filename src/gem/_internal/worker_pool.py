@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, TypeVar
 
 from gem._internal.counts import check_count
@@ -93,9 +92,7 @@ class WorkerPool:
     def __enter__(self: PoolT) -> PoolT:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def __reduce__(self) -> tuple[Callable[..., WorkerPool], tuple[Any, ...]]:
