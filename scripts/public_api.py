@@ -154,9 +154,9 @@ def field_helps(definition: Definition) -> list[tuple[str, str]]:
         return []
     calls = [(ast.unparse(field.target), field.value) for field in fields(definition)]
     return [
-        (name, str(ast.literal_eval(call.args[1])))
+        (name, str(ast.literal_eval(call.args[-1])))
         for name, call in calls
-        if isinstance(call, ast.Call) and ast.unparse(call.func) == "_option" and len(call.args) > 1
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("_option", "_options")
     ]
 
 
@@ -284,8 +284,10 @@ def _fields(definition: Definition, annotations: bool) -> list[str]:
 
 def _default(value: ast.expr, home: str) -> str:
     """The default of a field; <factory> for a field(...) call with a default_factory."""
-    if isinstance(value, ast.Call) and ast.unparse(value.func) in ("field", "flag", "_option"):
+    if isinstance(value, ast.Call) and ast.unparse(value.func) in ("field", "flag", "_option", "_options"):
         keywords = {keyword.arg: keyword.value for keyword in value.keywords}
+        if ast.unparse(value.func) == "_options":
+            return "{}"
         if "default_factory" in keywords:
             return "<factory>"
         value = keywords["default"] if "default" in keywords else value.args[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +14,7 @@ from gem.rl import EpisodeRewards, TrainConfig, needs
 from gem.rl.choices import choose, options_of
 from gem.rl.estimate.advantages import ADVANTAGES
 from gem.rl.estimate.losses import LOSSES
+from gem.rl.run.folder import RunFolder
 
 PAGE = Path(__file__).parents[2] / "docs" / "algorithms.md"
 
@@ -63,3 +65,71 @@ def test_the_page_on_algorithms_lists_all_options():
     for name, function in (ADVANTAGES | LOSSES).items():
         options = [f"`{option}={str(value).lower()}`" for option, value in options_of(function).items()]
         assert listed[name] == ", ".join(options), name
+
+
+def test_a_word_that_needs_does_not_know_is_refused():
+    with pytest.raises(BadValue, match="'group'; did you mean 'groups'"):
+        needs("group")  # type: ignore[arg-type]
+
+
+def two_arguments(episodes: Sequence[EpisodeRewards], scale: float = 1.0, *, other: float) -> list[list[float]]:
+    return []
+
+
+def test_a_signature_that_the_training_loop_cannot_call_is_refused():
+    with pytest.raises(BadValue, match=r"two_arguments.*after a \*.*'other'"):
+        TrainConfig(advantage=two_arguments)
+    with pytest.raises(CallerError, match=r"'scale'.*options: other"):
+        TrainConfig(advantage=two_arguments, advantage_options={"scale": 2.0})
+
+
+def test_options_that_a_run_cannot_store_are_refused():
+    for value in (object(), [float("nan")], {1, 2}):
+        with pytest.raises(BadValue, match=r"names.*JSON|names must be"):
+            TrainConfig(advantage=first_reward, advantage_options={"names": value})
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "message"),
+    [
+        ("def f(:", "f", "SyntaxError"),
+        ("raise RuntimeError('no licence')", "f", "RuntimeError: no licence"),
+        ("import sys; sys.exit(3)", "f", "SystemExit: 3"),
+        ("f = 3", "f", "is not a function, got 3"),
+        ("", "g", "AttributeError.*current one or on PYTHONPATH"),
+    ],
+    ids=str,
+)
+def test_a_module_that_cannot_be_imported_is_an_error_with_the_reason(
+    text: str, name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    module = f"odd_{abs(hash((text, name)))}"
+    (tmp_path / f"{module}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(BadValue, match=message):
+        TrainConfig(loss=f"{module}:{name}")
+
+
+@pytest.mark.parametrize("name", ["./mine.py:f", ".mine:f", "mine:", ":f", "", "mine"])
+def test_what_is_no_module_and_function_is_refused(name: str):
+    with pytest.raises(BadValue, match="loss must be one of ppo, gspo, cispo, reinforce, or module:function"):
+        TrainConfig(loss=name)
+
+
+def test_a_function_of_a_script_says_where_it_must_be():
+    with pytest.raises(BadValue, match="script or a notebook; move it to a module"):
+        TrainConfig(loss="__main__:mine")
+
+
+def test_the_long_name_of_a_built_in_function_is_its_short_one():
+    assert TrainConfig(advantage="gem.rl.estimate.advantages:rebn").advantage == "rebn"
+    with pytest.raises(BadValue, match="epochs=3 needs a clip range"):
+        TrainConfig(loss="gem.rl.estimate.losses:reinforce", epochs=3)
+
+
+def test_a_run_whose_functions_are_missing_can_be_played_and_not_trained(tmp_path: Path):
+    saved = asdict(TrainConfig()) | {"advantage": "no_such_module:a", "loss": "no_such_module:b", "group_size": 8}
+    (tmp_path / "config.json").write_text(json.dumps(saved))
+    assert RunFolder.open(tmp_path, plays=True)[1].advantage == "turn"
+    with pytest.raises(BadValue, match=r"cannot use the settings of .*no_such_module"):
+        RunFolder.open(tmp_path)

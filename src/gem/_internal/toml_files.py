@@ -35,6 +35,8 @@ def check_keys(where: str, data: Mapping[str, Any], known: Iterable[str]) -> Non
     """Raise UnknownArgument for the first key that is not known."""
     known = list(known)
     for key in data:
+        if not isinstance(key, str):
+            raise BadValue(f"{where}: keys are text, got {key!r}")
         if key not in known:
             raise UnknownArgument(f"{where}: unknown key {key!r}{did_you_mean(key, known)}  (keys: {', '.join(known)})")
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import types
 import typing
 from collections.abc import Sequence
 from dataclasses import fields
 from functools import cache
+from numbers import Integral
 from types import NoneType
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
@@ -23,11 +25,12 @@ Positive: TypeAlias = Annotated[float, Meta(gt=0)]
 Weight: TypeAlias = Annotated[float, Meta(ge=0)]
 Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 
+_WORDS = {"null": "none", "object": "dict", "array": "list"}  # of JSON, and what they are called here
 _SIGNS = {">=": "at least", ">": "greater than", "<=": "at most", "<": "less than"}
 
 
 def converted(name: str, value: Any, hint: Any) -> Any:
-    """Return a value as a type annotation has it: a whole float as an int, "none" as None, a dict as a dataclass.
+    """Return a value as a type annotation has it: "none" as None, an int as a float, a path as text.
 
     Args:
         name: of the value, for messages.
@@ -37,12 +40,18 @@ def converted(name: str, value: Any, hint: Any) -> Any:
         BadValue: the value has another type, is out of range or not finite.
     """
     words = choices(hint)
-    if value == "none" and allows_none(hint) and "none" not in words:
+    if isinstance(value, str) and value == "none" and allows_none(hint) and "none" not in words:
         return None
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    elif not isinstance(value, int) and isinstance(value, Integral):
+        value = int(value)  # numpy has integers of its own
     if isinstance(value, float) and not math.isfinite(value):
         raise BadValue(f"{name} must be finite, got {value}")
     try:
         return msgspec.convert(value, hint)
+    except TypeError as e:  # msgspec does not know the type
+        raise BadValue(f"{name} has the type {hint}, which cannot be read from text or JSON") from e
     except msgspec.ValidationError as e:
         if words and isinstance(value, str):
             allowed = ", ".join(map(str, words))
@@ -52,6 +61,7 @@ def converted(name: str, value: Any, hint: Any) -> Any:
         if limit:
             sign, number = limit[0].split()
             raise BadValue(f"{name} must be {_SIGNS[sign]} {float(number):g}, got {value!r}") from e
+        kind = " or ".join(_WORDS.get(word, word) for word in kind.split(" | "))
         raise BadValue(f"{name} must be of type {kind}, got {value!r}") from e
 
 
@@ -79,7 +89,7 @@ def field_hints(cls: Any) -> dict[str, Any]:
 
 def allows_none(hint: Any) -> bool:
     """Return whether None is one of the values of an annotation."""
-    return hint in (None, NoneType) or any(allows_none(member) for member in _members(hint))
+    return hint in (None, NoneType, Any) or any(allows_none(member) for member in _members(hint))
 
 
 def choices(hint: Any) -> tuple[Any, ...]:

@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import re
 import shutil
 import statistics
@@ -202,7 +201,6 @@ def find(pattern: str) -> list[Any]:
     if pattern in ENV_REGISTRY:
         return [pattern]
     if not list_envs(pattern) and re.fullmatch(r"[\w.]+:\w+", pattern):
-        sys.path.insert(0, os.getcwd())  # console scripts, unlike python -m, do not search the current folder
         try:
             return [resolve(pattern)]
         except BadValue as e:

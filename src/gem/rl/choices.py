@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import json
+import re
 import sys
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import SimpleNamespace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from gem._internal.imports import resolve
 from gem._internal.typed import converted
@@ -27,6 +30,10 @@ def needs(*what: Need) -> Callable[[FunctionT], FunctionT]:
     - "branches": continuations of episodes from their states, which have a ``start``.
     - "seats": self-play, and the ``baseline`` of the seat.
     """
+    for word in what:
+        if word not in get_args(Need):
+            known = ", ".join(get_args(Need))
+            raise BadValue(f"needs() takes {known}, got {word!r}{did_you_mean(str(word), get_args(Need))}")
 
     def mark(function: FunctionT) -> FunctionT:
         function.needs = frozenset(what)  # type: ignore[attr-defined]
@@ -85,7 +92,16 @@ def choose(
         raise BadValue(f"{what} must be a function or the name of one, got {given!r}")
     name = given if isinstance(given, str) else name_of(what, given, builtin)
     function = builtin.get(name) or _import(what, name, builtin)
-    return Choice(name, function, checked_options(f"{what}_options of {name!r}", function, options))
+    name = next((short for short, known in builtin.items() if known is function), name)
+    chosen = Choice(name, function, checked_options(f"{what}_options of {name!r}", function, options))
+    later = {"gamma": 1.0} if chosen.takes("gamma") else {}
+    try:
+        inspect.signature(function).bind(None, **chosen.options, **later)
+    except TypeError as e:
+        raise BadValue(
+            f"{what}={name!r} is called with one argument, and its options after a * in the signature: {e}"
+        ) from e
+    return chosen
 
 
 def name_of(what: str, function: Callable[..., Any], builtin: Mapping[str, Callable[..., Any]]) -> str:
@@ -105,9 +121,17 @@ def name_of(what: str, function: Callable[..., Any], builtin: Mapping[str, Calla
     return path
 
 
+@cache
 def options_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the options of a function, its keyword-only parameters, with their defaults."""
-    parameters = inspect.signature(function).parameters.values()
+    """Return the options of a function, its keyword-only parameters, with their defaults.
+
+    Raises:
+        BadValue: Python cannot tell its parameters, as of some functions that are written in C.
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as e:
+        raise BadValue(f"{function!r} cannot be an advantage or a loss: {e}") from e
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
@@ -124,32 +148,41 @@ def checked_options(what: str, function: Callable[..., Any], given: Mapping[str,
     known = options_of(function)
     for name in given:
         if name not in known:
-            listed = f"options: {', '.join(known)}" if known else "it has none"
+            listed = f"options: {', '.join(known)}" if known else "it has none, which follow a * in its signature"
             raise UnknownArgument(f"{what} cannot have {name!r}{did_you_mean(name, known)}  ({listed})")
-    return {name: converted(f"{what}: {name}", value, _hint(function, name)) for name, value in given.items()}
+    options = {name: converted(f"{what}: {name}", value, _hint(function, name)) for name, value in given.items()}
+    try:
+        json.dumps(options, allow_nan=False)
+    except (TypeError, ValueError) as e:
+        raise BadValue(f"{what} must be values that JSON has, which a run stores, got {options!r}: {e}") from e
+    return options
 
 
 def _hint(function: Callable[..., Any], option: str) -> Any:
-    """Return the annotation of an option; Any without one, or if it names what is imported for type checkers only."""
+    """Return the annotation of an option; Any without one, or if it cannot be evaluated at run time."""
     annotation = inspect.signature(function).parameters[option].annotation
     if annotation is inspect.Parameter.empty:
         return Any
     holder = SimpleNamespace(__annotations__={option: annotation})
     try:
         return typing.get_type_hints(holder, vars(sys.modules[function.__module__]), include_extras=True)[option]
-    except NameError:
+    except (NameError, AttributeError, SyntaxError, TypeError):  # such as a name that only type checkers import
         return Any
 
 
 def _import(what: str, name: str, builtin: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
-    module, colon, attribute = name.partition(":")
-    if not (module and colon and attribute):
+    if not re.fullmatch(r"\w+(\.\w+)*:\w+", name):
         known = ", ".join(builtin)
         raise BadValue(f"{what} must be one of {known}, or module:function, got {name!r}{did_you_mean(name, builtin)}")
     try:
         function = resolve(name)
-    except (ImportError, AttributeError) as e:
-        raise BadValue(f"cannot import {what}={name!r}: {e}") from e
+    except (Exception, SystemExit) as e:  # the module may do anything
+        where = (
+            "it was defined in a script or a notebook; move it to a module"
+            if name.startswith("__main__:")
+            else "its folder must be the current one or on PYTHONPATH"
+        )
+        raise BadValue(f"cannot import {what}={name!r}: {type(e).__name__}: {e}  ({where})") from e
     if not callable(function):
-        raise BadValue(f"{what}={name!r} is not a function")
+        raise BadValue(f"{what}={name!r} is not a function, got {function!r}")
     return function  # type: ignore[no-any-return]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -181,8 +182,7 @@ class TrainConfig(TrainOptions):
         assert self.advantage is not None
         if "gamma" in self.advantage_options:
             raise BadValue("advantage_options must not contain gamma, which is an option of its own")
-        options = dict(self.advantage_options)
-        chosen = choose("advantage", self.advantage, ADVANTAGES, options)
+        chosen = choose("advantage", self.advantage, ADVANTAGES, self.advantage_options)
         if gamma is None or (gamma == 1.0 and not chosen.takes("gamma")):
             return chosen
         if not chosen.takes("gamma"):
@@ -192,7 +192,7 @@ class TrainConfig(TrainOptions):
     def _check_environments(self) -> None:
         """Convert env to an id or to a tuple of TrainEnv, and check it."""
         envs = as_settings(self.env, TrainEnv, "env")
-        plain = len(envs) == 1 and envs[0] == TrainEnv(id=envs[0].id)
+        plain = len(envs) == 1 and envs[0] == TrainEnv(id=envs[0].id) and "=" not in envs[0].id
         self._set("env", envs[0].id if plain else envs)
         check_mixture(envs)
         sets = as_settings(self.eval_env, EvalSetting, "eval_env")
@@ -204,7 +204,8 @@ class TrainConfig(TrainOptions):
             raise BadValue("refill_groups would hide the groups that a curriculum has to count; drop one of them")
 
     def _check_advantage(self) -> None:
-        self._set("advantage", self.advantage or ("seat" if self.self_play else "turn"))
+        if self.advantage is None or self.advantage == "none":
+            self._set("advantage", "seat" if self.self_play else "turn")
         self._set("advantage", self.estimator.name)
         for estimator in (self.estimator, *self.estimators):
             if estimator.name in ADVANTAGES:
@@ -238,7 +239,10 @@ class TrainConfig(TrainOptions):
             if getattr(self, name):
                 raise BadValue(f"{name} has no effect on self_play; drop one of them")
         if self.groups > 1 or needs & {"groups", "branches"}:
-            raise BadValue(f"self_play has no groups of equal episodes, got {self.advantage!r}; use seat, turn or gae")
+            raise BadValue(
+                f"self_play has no groups of equal episodes, got advantage={self.advantage!r} and "
+                f"group_size={self.group_size}; use seat, turn or gae"
+            )
         for env in self.envs:
             if "opponent" in env.kwargs or env.max_turns is not None or env.wrappers or env.mcp:
                 raise BadValue(f"self_play plays {env.id} itself: drop its opponent, max_turns, wrappers and mcp")
@@ -267,7 +271,10 @@ class TrainConfig(TrainOptions):
             self._set("truncated_is", TRUNCATED_IS)
         if self.lora_modules is not None and self.lora_rank is None:
             raise BadValue(f"lora_modules={self.lora_modules!r} needs lora_rank")
-        if self.name is not None and (self.name in ("", ".", "..") or "/" in self.name or "\\" in self.name):
+        for name in ("model", "sampler", "device", "out"):
+            if getattr(self, name) == "":
+                raise BadValue(f"{name} must not be empty; leave it out for its default")
+        if self.name is not None and (self.name in ("", ".", "..") or not re.fullmatch(r"[^/\\\x00-\x1f]*", self.name)):
             raise BadValue(f"name must be the name of a folder in {self.out}, got {self.name!r}; --out chooses another")
 
     def _check_sizes(self) -> None:
@@ -277,6 +284,8 @@ class TrainConfig(TrainOptions):
             raise BadValue(f"batch={self.batch} is too small for {len(self.envs)} environments")
         if self.refill_groups and self.groups < 2:
             raise BadValue("refill_groups needs groups: set group_size to at least 2")
+        if self.micro_batch is not None and self.micro_batch > self.minibatch:
+            raise BadValue(f"micro_batch must not exceed minibatch, got {self.micro_batch} > {self.minibatch}")
         if self.minibatch > self.batch and not self.trains_branches:
             raise BadValue(f"minibatch must not exceed batch, got {self.minibatch} > {self.batch}")
         modes = {"sampled", *(env.mode for env in self.eval_sets)}

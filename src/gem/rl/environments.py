@@ -52,6 +52,8 @@ class EnvSetting:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if not self.id:
+            raise BadValue("the id of an environment must not be empty")
         if "seed" in self.kwargs:
             raise BadValue("env_kwargs must not contain seed: each slot derives its seed from that of the run")
 

@@ -10,7 +10,10 @@ pytest.importorskip("torch")
 
 from exact_gradient import Episode, TabularPolicy, all_episodes
 
+from gem.errors import BadValue
 from gem.rl.config import TrainConfig
+from gem.rl.estimate.advantages import ADVANTAGES
+from gem.rl.estimate.losses import LOSSES, TokenLoss
 from gem.rl.run.learner import Learner, rate_factor
 
 pytestmark = pytest.mark.train
@@ -110,3 +113,35 @@ def test_the_gap_between_sampler_and_scorer_is_measured_on_turns_of_the_current_
     assert made.sampler_gap([trajectory]) == pytest.approx(0.1)
     trajectory.turns[0].policy_version = 1
     assert made.sampler_gap([trajectory]) == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize(
+    ("of", "message"),
+    [
+        (lambda t: -t.logp_BT, "must return a TokenLoss of tensors of the shape"),
+        (lambda t: TokenLoss(-t.logp_BT.sum()), "shape"),
+        (lambda t: TokenLoss(-t.logp_BT[:, :1]), "shape"),
+        (lambda t: TokenLoss(-t.logp_BT, t.mask_BT[0]), "shape"),
+        (lambda t: None, "got None"),
+        (lambda t: TokenLoss(-t.logp_BT.detach()), "no gradient"),
+        (lambda t: TokenLoss(t.logp_BT / 0.0), "not finite"),
+    ],
+    ids=["tensor", "scalar", "column", "clipped", "None", "detached", "infinite"],
+)
+def test_what_is_no_loss_of_tokens_is_refused_by_the_name_of_the_loss(of, message, monkeypatch):
+    monkeypatch.setitem(LOSSES, "ppo", of)
+    policy = TabularPolicy()
+    made = learner(policy)
+    batch, _ = made.prepare([e.trajectory([x.item() for x in policy.logps(e)]) for e in long_and_short()])
+    with pytest.raises(BadValue, match=f"loss='ppo' .*{message}"):
+        made.accumulate(batch, 1.0)
+
+
+@pytest.mark.parametrize(
+    "of", [lambda e: None, lambda e: [["x"] * len(e)], lambda e: [], lambda e: [[math.nan] * 9] * len(e)]
+)
+def test_what_is_no_advantage_is_refused_by_the_name_of_the_advantage(of, monkeypatch):
+    monkeypatch.setitem(ADVANTAGES, "returns", lambda episodes: of(episodes) if episodes else [])
+    policy = TabularPolicy()
+    with pytest.raises(BadValue, match="advantage='returns' must return one array per episode"):
+        learner(policy).prepare([e.trajectory([x.item() for x in policy.logps(e)]) for e in long_and_short()])

@@ -102,7 +102,7 @@ def open_policy(settings: Mapping[str, Any], stack: ExitStack) -> tuple[Policy |
 
 def environments_of(run: str) -> list[EvalEnv]:
     """Return the environments of a training run. Raises BadValue if the folder is no run."""
-    _, config = RunFolder.open(run)
+    _, config = RunFolder.open(run, plays=True)
     return [EvalEnv(id=env.id, name=env.name, wrappers=env.wrappers or "", kwargs=env.kwargs) for env in config.envs]
 
 
@@ -114,7 +114,7 @@ def as_recorded(settings: Mapping[str, Any], out: str) -> list[str]:
     """
     if "seeds" not in settings or settings.get("temperature") or "max_tokens" in settings:
         return []
-    run, config = RunFolder.open(settings["checkpoint"])
+    run, config = RunFolder.open(settings["checkpoint"], plays=True)
     source = newest_checkpoint(run.checkpoints)
     recorded = run.read_evaluation(int(source.name.removeprefix("update-")), "greedy")
     if not recorded:
@@ -160,7 +160,7 @@ def _local_policy(folder: str, settings: Mapping[str, Any], library: Any) -> Pol
 
 
 def _checkpoint_policy(settings: Mapping[str, Any], library: Any) -> tuple[Policy, list[TaskSet]]:
-    _, config = RunFolder.open(settings["checkpoint"])
+    _, config = RunFolder.open(settings["checkpoint"], plays=True)
     policy: Any = _local_policy(settings["checkpoint"], settings, library)
     if "seeds" not in settings:
         return policy, []

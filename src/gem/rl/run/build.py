@@ -86,7 +86,7 @@ def load_policy(
     run, device = RunFolder(Path(folder)), find_device(device)
     context: dict[str, Any] = {}
     if run.metrics.exists():
-        loaded, _ = load_checkpoint(newest_checkpoint(run.checkpoints), RunFolder.open(folder)[1])
+        loaded, _ = load_checkpoint(newest_checkpoint(run.checkpoints), RunFolder.open(folder, plays=True)[1])
         model, tokenizer, reply_tokens = loaded.model, loaded.tokenizer, loaded.max_new_tokens
         context = {"max_context": loaded.max_context, "bf16": loaded.bf16}
     else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import reprlib
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -16,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from gem._internal.toml_files import check_keys
-from gem.errors import BadValue, InfraError, UnknownArgument
-from gem.rl.config import TrainConfig
+from gem.errors import BadValue, CallerError, InfraError, UnknownArgument
+from gem.rl.config import CHOICES, TrainConfig
 from gem.trajectory import Trajectory
 
 MANIFEST = "manifest.json"
@@ -61,8 +62,11 @@ class RunFolder:
         return path
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> tuple[RunFolder, TrainConfig]:
+    def open(cls, path: str | os.PathLike[str], *, plays: bool = False) -> tuple[RunFolder, TrainConfig]:
         """Open the folder of an existing run and read its configuration.
+
+        Args:
+            plays: leave out an advantage and a loss of other packages, which may be missing where a policy only plays.
 
         Raises:
             BadValue: if the folder is not a run or its configuration is damaged.
@@ -70,15 +74,22 @@ class RunFolder:
         run = cls(Path(path))
         try:
             settings = json.loads(run.config_file.read_text())
+            if not isinstance(settings, dict):
+                raise BadValue(f"it must be an object, got {reprlib.repr(settings)}")
             check_keys(str(run.config_file), settings, [field.name for field in fields(TrainConfig)])
-            config = TrainConfig(**settings)
+            for name in CHOICES:
+                if plays and ":" in str(settings.get(name)):
+                    settings = {key: value for key, value in settings.items() if not key.startswith((name, "critic_"))}
         except OSError as e:
             raise BadValue(f"{path} is not a training run: cannot read {run.config_file.name} ({e.strerror})") from e
         except UnknownArgument as e:
             raise BadValue(f"{e}; it was written by another version of gem") from e
         except (ValueError, TypeError) as e:
             raise BadValue(f"{run.config_file} is damaged: {e}") from e
-        return run, config
+        try:
+            return run, TrainConfig(**settings)
+        except CallerError as e:
+            raise BadValue(f"cannot use the settings of {run.config_file}: {e}") from e
 
     def write_config(self, config: TrainConfig) -> None:
         """Write config.json, replacing an earlier one atomically."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import reprlib
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -34,7 +35,7 @@ from gem.rl.estimate.batch import (
     with_equal_replies,
     with_shares,
 )
-from gem.rl.estimate.losses import BETAS, PolicyTokens, kl_penalty, mean_entropy
+from gem.rl.estimate.losses import BETAS, PolicyTokens, TokenLoss, kl_penalty, mean_entropy
 from gem.rl.metrics import Metrics
 from gem.rl.model.critic import Critic, explained_variance, final_value
 from gem.rl.model.memory import explained_memory_errors, learning_advice
@@ -220,7 +221,7 @@ class Learner:
         for env in set(envs):
             indices = [i for i, other in enumerate(envs) if other == env]
             estimator = self.config.estimators[env]
-            computed = estimator([episodes[i] for i in indices])
+            computed = estimator([episodes[i]._replace(rewards_K=tuple(episodes[i].rewards_K)) for i in indices])
             for i, advantages_K in zip(indices, _checked(computed, indices, episodes, estimator.name), strict=True):
                 advantages[i] = advantages_K
         return advantages
@@ -282,7 +283,7 @@ class Learner:
         config = self.config
         scores = self.policy.score(mb.ids_BT, mb.attend_BT, mb.mask_BT, mb.images)
         tokens = PolicyTokens(scores.logp_BT, mb.logp_old_BT, mb.advantage_BT, mb.mask_BT, mb.turn_BT)
-        loss_BT, clipped_BT = config.objective(tokens)
+        loss_BT, clipped_BT = _checked_loss(config.objective(tokens), tokens, config.objective.name)
         trained = mb.mask_BT.sum().clamp(min=1.0)
         loss = (loss_BT * mb.weight_BT).sum() / normalizer
         log = {"kl": float(-tokens.log_ratio_BT.detach().sum() / trained)}
@@ -346,11 +347,35 @@ class Learner:
 
 def _checked(computed: Any, indices: Sequence[int], episodes: Sequence[EpisodeRewards], name: str) -> list[Floats]:
     """Return the result of an advantage function as arrays. Raises BadValue unless it has a number for each turn."""
-    arrays = [np.asarray(advantages_K, dtype=np.float64) for advantages_K in computed]
     turns = [len(episodes[i].rewards_K) for i in indices]
-    if [a.shape for a in arrays] != [(n,) for n in turns] or not all(np.isfinite(a).all() for a in arrays):
-        raise BadValue(f"advantage={name!r} must return one array per episode, with a finite number per turn")
+    try:
+        arrays = [np.asarray(advantages_K, dtype=np.float64) for advantages_K in computed]
+        fits = [a.shape for a in arrays] == [(n,) for n in turns] and all(np.isfinite(a).all() for a in arrays)
+    except (TypeError, ValueError, RuntimeError):  # not numbers, or tensors with a gradient
+        fits = False
+    if not fits:
+        raise BadValue(
+            f"advantage={name!r} must return one array per episode, with a finite number per turn; the episodes have "
+            f"{turns[:8]} turns, got {reprlib.repr(computed)}"
+        )
     return arrays
+
+
+def _checked_loss(result: Any, tokens: PolicyTokens, name: str) -> TokenLoss:
+    """Return the result of a loss function. Raises BadValue unless it has a loss with a gradient for each token."""
+    shape = tokens.logp_BT.shape
+    if not isinstance(result, TokenLoss) or not all(
+        isinstance(part, Tensor) and part.shape == shape for part in result if part is not None
+    ):
+        raise BadValue(
+            f"loss={name!r} must return a TokenLoss of tensors of the shape of tokens.logp_BT, {tuple(shape)}, got "
+            f"{reprlib.repr(result)}"
+        )
+    if tokens.logp_BT.requires_grad and not result.loss_BT.requires_grad:
+        raise BadValue(f"loss={name!r} has no gradient: it must be computed from tokens.logp_BT")
+    if not torch.isfinite(result.loss_BT[tokens.mask_BT > 0]).all():
+        raise BadValue(f"loss={name!r} is not finite for some tokens")
+    return result
 
 
 def rate_factor(update: int, updates: int) -> float:
