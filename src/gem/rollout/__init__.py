@@ -3,20 +3,19 @@
 How environments are stepped together is in vector, the record itself in gem.trajectory, and training on it in rl.
 """
 
-from gem.rollout.branches import BranchBatch, BranchCollector, BranchPlan, check_forkable, sampled_tokens
+from gem.rollout.branches import BranchCollector, BranchPlan, check_forkable, sampled_tokens
 from gem.rollout.collector import Collector, collect
 from gem.rollout.games import Match, PlayedGame, play_games
-from gem.rollout.groups import GroupBatch, GroupCollector
+from gem.rollout.groups import Batch, GroupCollector
 from gem.rollout.play import play_each, play_seeds
 from gem.rollout.policy_player import PolicyPlayer
 from gem.rollout.stepwise import StepwiseEpisode, play_episode
 
 __all__ = [
-    "BranchBatch",
+    "Batch",
     "BranchCollector",
     "BranchPlan",
     "Collector",
-    "GroupBatch",
     "GroupCollector",
     "Match",
     "PlayedGame",

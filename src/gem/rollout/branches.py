@@ -14,7 +14,7 @@ from gem.core import Env, EnvWrapper, Info
 from gem.errors import BadValue, InfraError
 from gem.policies import Policy
 from gem.rollout.episode import ActiveEpisode
-from gem.rollout.groups import ATTEMPTS
+from gem.rollout.groups import ATTEMPTS, Batch
 from gem.rollout.scheduler import BATCH_WAIT, RolloutScheduler
 from gem.trajectory import Trajectory
 from gem.vector import Autoreset, VectorEnv
@@ -60,21 +60,6 @@ class BranchPlan:
         """
         forks = turn // self.every + 1
         return 1.0 / (1 + self.width * (forks if self.turns is None else min(forks, self.turns)))
-
-
-class BranchBatch(NamedTuple):
-    """Episodes with their continuations, and what happened until they were complete.
-
-    Args:
-        trajectories: each episode, followed by its continuations, which have the same ``group_id`` and a ``branch``.
-            The turns of an episode that a continuation repeats are the same objects.
-        failed: episodes and continuations that failed. Each was played again, or its episode was dropped.
-        dropped: episodes that failed repeatedly, or whose continuations did.
-    """
-
-    trajectories: list[Trajectory]
-    failed: int
-    dropped: int
 
 
 @dataclass(eq=False)
@@ -147,8 +132,11 @@ class BranchCollector:
         self._attempts: Counter[tuple[int, _Branch | None]] = Counter()  # failures
         self._failed = self._dropped = 0  # since the last batch
 
-    def collect(self, policy: Policy, *, episodes: int) -> BranchBatch:
-        """Return the next episodes, in the order of their numbers, each with its continuations.
+    def collect(self, policy: Policy, *, episodes: int) -> Batch:
+        """Return the next episodes, in the order of their numbers, each followed by its continuations.
+
+        Continuations have the ``group_id`` of their episode, and a ``branch``. The turns that they repeat are the same
+        objects.
 
         Raises:
             InfraError: as many episodes were dropped as a batch has.
@@ -170,7 +158,7 @@ class BranchCollector:
             if self._dropped >= episodes:
                 raise InfraError(f"{self._dropped} episodes failed with their continuations: {self._failure}")
         taken = sorted(self._complete)[:episodes]
-        batch = BranchBatch([t for n in taken for t in self._complete.pop(n)], self._failed, self._dropped)
+        batch = Batch([t for n in taken for t in self._complete.pop(n)], self._failed, self._dropped)
         self._failed = self._dropped = 0
         self._attempts.clear()
         return batch

@@ -24,7 +24,7 @@ _CALL_KEYS = frozenset({"name", "arguments", "fault"})
 _KEPT_INFO = frozenset({"prefix", "suffix", "use_tool", "state_key"})
 
 
-class Batch(NamedTuple):
+class ReplyBatch(NamedTuple):
     """Data shared by all turns of one act() call.
 
     Args:
@@ -38,7 +38,7 @@ class Batch(NamedTuple):
     sent_at: float
 
 
-NO_BATCH = Batch(0, 0.0, 0.0)
+NO_BATCH = ReplyBatch(0, 0.0, 0.0)
 
 
 class EnvView(NamedTuple):

@@ -18,20 +18,22 @@ ATTEMPTS = 3  # how often a member that fails is played before its group is drop
 REFILL_LIMIT = 3  # groups with equal returns that are replaced, per group of the batch
 
 
-class GroupBatch(NamedTuple):
-    """Complete groups, and what happened until they were complete.
+class Batch(NamedTuple):
+    """Episodes that belong together, and what happened until they were complete.
 
     Args:
-        trajectories: the members of all groups, group by group; ``group_id`` is the number of the group.
-        failed: episodes that failed. Each was played again, or its group was dropped.
-        dropped: groups that stayed incomplete.
+        trajectories: group by group, or each episode followed by its continuations.
+        failed: episodes and continuations that failed. Each was played again, or dropped with those it belongs to.
+        dropped: groups that stayed incomplete; or episodes that failed repeatedly, or whose continuations did.
         equal: groups whose members all have the same return, including those that were replaced.
+        points: of self-play: by opponent, the points of the policy in each completed game, between 0 and 1.
     """
 
     trajectories: list[Trajectory]
-    failed: int
-    dropped: int
-    equal: int
+    failed: int = 0
+    dropped: int = 0
+    equal: int = 0
+    points: Mapping[str, Sequence[float]] = {}
 
 
 class GroupCollector:
@@ -72,8 +74,8 @@ class GroupCollector:
         self._complete: deque[list[Trajectory]] = deque()
         self._failed = self._dropped = 0  # since the last batch
 
-    def collect(self, policy: Policy, *, groups: int, refill: bool = False) -> GroupBatch:
-        """Return the next groups to be complete.
+    def collect(self, policy: Policy, *, groups: int, refill: bool = False) -> Batch:
+        """Return the next groups to be complete, group by group; ``group_id`` is the number of the group.
 
         Args:
             refill: replace groups whose members have equal returns, up to REFILL_LIMIT times the number of groups.
@@ -98,7 +100,7 @@ class GroupCollector:
                     replaced += 1
                     continue
             taken.append(group)
-        batch = GroupBatch([t for group in taken for t in group], self._failed, self._dropped, equal)
+        batch = Batch([t for group in taken for t in group], self._failed, self._dropped, equal)
         self._failed = self._dropped = 0
         return batch
 

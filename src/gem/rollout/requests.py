@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import NamedTuple
 
 from gem.policies import AsyncPolicy, Reply, Request
-from gem.rollout.episode import ActiveEpisode, Batch
+from gem.rollout.episode import ActiveEpisode, ReplyBatch
 from gem.vector.engine import OutcomeQueue
 
 
@@ -53,7 +53,7 @@ class PendingRequests:
         taken = []
         for slot, reply in replies.items():
             sent = self.sent.pop(slot)
-            sent.episode.batch = Batch(sent.version, now - sent.sent_at, now)
+            sent.episode.batch = ReplyBatch(sent.version, now - sent.sent_at, now)
             taken.append((sent.episode, reply))
         return taken
 

@@ -20,7 +20,7 @@ from gem.conversation.history import FULL_HISTORY, History
 from gem.core import Info, StopReason
 from gem.errors import BadValue, GemError
 from gem.policies import AsyncPolicy, Policy, Reply, is_async
-from gem.rollout.episode import NO_BATCH, ActiveEpisode, Batch, EnvView
+from gem.rollout.episode import NO_BATCH, ActiveEpisode, EnvView, ReplyBatch
 from gem.rollout.requests import PendingRequests
 from gem.trajectory import Trajectory
 from gem.vector import Autoreset, VecStep, VectorEnv
@@ -162,7 +162,7 @@ class RolloutScheduler:
         started = time.perf_counter()
         replies = policy.act([e.request(policy, self._envs[e.slot]) for e in self.ready])
         now = time.perf_counter()
-        batch = Batch(policy.version, now - started, now)
+        batch = ReplyBatch(policy.version, now - started, now)
         for episode in self.ready:
             episode.batch = batch
         self._use(self.ready, replies)

@@ -18,7 +18,7 @@ from gem.conversation.history import FULL_HISTORY, History
 from gem.core import Step, StopReason
 from gem.errors import EpisodeOver
 from gem.policies import Reply, Request
-from gem.rollout.episode import ActiveEpisode, Batch, EnvView
+from gem.rollout.episode import ActiveEpisode, EnvView, ReplyBatch
 from gem.rollout.scheduler import ENDINGS
 from gem.trajectory import Trajectory
 from gem.vector.slots import Slot
@@ -111,7 +111,7 @@ class StepwiseEpisode:
         if reply.finish in ENDINGS:
             active.record(reply, self.version, 0.0, {}, {"policy": waited, "env": 0.0})
             return self._end(ENDINGS[reply.finish])
-        active.reply, active.batch = reply, Batch(self.version, waited, now)
+        active.reply, active.batch = reply, ReplyBatch(self.version, waited, now)
         step: Step = self._slot.step(reply.text)
         seconds = {"policy": waited, "env": time.perf_counter() - now}
         active.record(reply, self.version, step.reward, step.info, seconds)

@@ -74,7 +74,8 @@ def test_versions_of_the_policy_are_kept_only_for_games_against_them(tmp_path):
 
 
 def test_a_game_of_the_policy_against_itself_gives_an_episode_for_each_seat():
-    episodes, points = collector().collect(RandomPolicy(), episodes=40)
+    batch = collector().collect(RandomPolicy(), episodes=40)
+    episodes, points = batch.trajectories, batch.points
     assert points == {}
     assert len(episodes) <= 41
     assert Counter(e.group_id for e in episodes).keys() == {"seat 0", "seat 1"}
@@ -85,7 +86,8 @@ def test_a_game_of_the_policy_against_itself_gives_an_episode_for_each_seat():
 
 
 def test_a_game_against_a_fixed_player_gives_the_episode_of_the_learner_in_either_seat():
-    episodes, points = collector(opponents={"best": 1}).collect(RandomPolicy(), episodes=40)
+    batch = collector(opponents={"best": 1}).collect(RandomPolicy(), episodes=40)
+    episodes, points = batch.trajectories, batch.points
     assert len({e.seed for e in episodes}) == len(episodes)
     assert Counter(e.group_id for e in episodes).keys() == {"seat 0", "seat 1"}
     assert len(points["best"]) == 40
@@ -94,10 +96,10 @@ def test_a_game_against_a_fixed_player_gives_the_episode_of_the_learner_in_eithe
 
 def test_batches_go_on_where_the_state_says():
     once, twice = collector(opponents={"random": 1}), collector(opponents={"random": 1})
-    first, _ = once.collect(RandomPolicy(), episodes=5)
+    first = once.collect(RandomPolicy(), episodes=5).trajectories
     twice.set_state(json.loads(json.dumps(once.get_state())))
-    after, _ = once.collect(RandomPolicy(), episodes=5)
-    again, _ = twice.collect(RandomPolicy(), episodes=5)
+    after = once.collect(RandomPolicy(), episodes=5).trajectories
+    again = twice.collect(RandomPolicy(), episodes=5).trajectories
     assert [e.seed for e in again] == [e.seed for e in after]
     assert not {e.seed for e in first} & {e.seed for e in after}
 

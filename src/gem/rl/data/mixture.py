@@ -15,7 +15,7 @@ from gem.rl.data.self_play import PastPolicies, SelfPlayCollector
 from gem.rl.environments import EnvSetting, wrapper_fns
 from gem.rl.metrics import Metrics
 from gem.rl.model.policy import CausalLMPolicy
-from gem.rollout import BranchCollector, BranchPlan, Collector, GroupCollector, sampled_tokens
+from gem.rollout import Batch, BranchCollector, BranchPlan, Collector, GroupCollector, sampled_tokens
 from gem.seeding import derive, stream
 from gem.trajectory import Trajectory
 from gem.vector import VectorEnv, make_vec
@@ -67,7 +67,7 @@ class Mixture:
         plan: BranchPlan | None = None,
         past: PastPolicies | None = None,
     ) -> None:
-        self.config, self.purpose, self.group_size = config, purpose, group_size
+        self.config, self.purpose, self.group_size, self.plan = config, purpose, group_size, plan
         self.collectors: list[AnyCollector] = []
         self.levels: Learnability | None = None
         self.items: list[ItemSampler] = []  # one per environment; empty without a curriculum over rows or seeds
@@ -113,25 +113,46 @@ class Mixture:
         """
         units = episodes // self.group_size
         offset = stream(self.config.seed, "mixture", self.purpose, number).random()
-        batch = MixedBatch([], [], {})
+        counts: Metrics = {}
         weights = [env.weight for env in self.config.envs]
         if self.levels is not None:
             weights = [weight * share for weight, share in zip(weights, self.levels.shares(), strict=True)]
-            batch.counts["levels"] = {
+            counts["levels"] = {
                 env.label: weight / sum(weights) for env, weight in zip(self.config.envs, weights, strict=True)
             }
         shares = split_by_weight(weights, units, offset)
+        played: list[Batch] = []
+        envs: list[int] = []
         for i, (collector, policy, share) in enumerate(zip(self.collectors, policies, shares, strict=True)):
             if share:
-                trajectories = self._collect(collector, policy, share, batch.counts)
+                played.append(self._collect(collector, policy, share))
+                envs += [i] * len(played[-1].trajectories)
                 if isinstance(policy, CausalLMPolicy):
                     policy.forget()  # an update follows, or other environments
-                batch.trajectories.extend(trajectories)
-                batch.envs.extend([i] * len(trajectories))
-        self._count(batch)
+        batch = MixedBatch([t for part in played for t in part.trajectories], envs, counts | self._counts(played))
+        self._tell_curriculum(batch)
         return batch
 
-    def _count(self, batch: MixedBatch) -> None:
+    def _collect(self, collector: AnyCollector, policy: Policy, share: int) -> Batch:
+        if isinstance(collector, GroupCollector):
+            return collector.collect(policy, groups=share, refill=self.config.refill_groups)
+        found = collector.collect(policy, episodes=share)
+        return Batch(found) if isinstance(found, list) else found
+
+    def _counts(self, played: Sequence[Batch]) -> Metrics:
+        """Return what the collectors count; all environments of a run have the same kind of collector."""
+        failed, dropped = sum(part.failed for part in played), sum(part.dropped for part in played)
+        if points := {name: own for part in played for name, own in part.points.items()}:
+            return {"points": {name: sum(own) / len(own) for name, own in points.items()}}
+        if self.plan is not None:
+            branches = [t for part in played for t in part.trajectories if t.branch is not None]
+            tokens = sampled_tokens(branches)
+            return {"failed": failed, "episodes_dropped": dropped, "branches": len(branches), "branch_tokens": tokens}
+        if self.group_size > 1:
+            return {"failed": failed, "groups_dropped": dropped, "groups_equal": sum(part.equal for part in played)}
+        return {"failed": failed} if self.items else {}
+
+    def _tell_curriculum(self, batch: MixedBatch) -> None:
         """Tell the curriculum how the episodes ended."""
         for trajectory, env in zip(batch.trajectories, batch.envs, strict=True):
             if trajectory.failure is None and trajectory.branch is None:
@@ -142,26 +163,6 @@ class Mixture:
         if self.items:
             rates = [s.learnability.success(item) for s in self.items for item in range(len(s.seeds))]
             batch.counts["learnable"] = sum(0.1 < rate < 0.9 for rate in rates) / len(rates)
-
-    def _collect(self, collector: AnyCollector, policy: Policy, share: int, counts: Metrics) -> list[Trajectory]:
-        if isinstance(collector, SelfPlayCollector):
-            trajectories, points = collector.collect(policy, episodes=share)
-            if points:
-                counts["points"] = {name: sum(own) / len(own) for name, own in points.items()}
-            return trajectories
-        if isinstance(collector, BranchCollector):
-            played = collector.collect(policy, episodes=share)
-            branches = [t for t in played.trajectories if t.branch is not None]
-            _add(counts, failed=played.failed, episodes_dropped=played.dropped)
-            _add(counts, branches=len(branches), branch_tokens=sampled_tokens(branches))
-            return played.trajectories
-        if isinstance(collector, Collector):
-            return collector.collect(policy, episodes=share)
-        found = collector.collect(policy, groups=share, refill=self.config.refill_groups)
-        _add(counts, failed=found.failed)
-        if self.group_size > 1:
-            _add(counts, groups_dropped=found.dropped, groups_equal=found.equal)
-        return found.trajectories
 
     def get_state(self) -> list[dict[str, Any]]:
         """Return the states of all slots and of the episodes that were not returned yet, as plain data."""
@@ -229,11 +230,6 @@ def make_slots(
         on_failure=config.on_failure,
         group_size=group_size,
     )
-
-
-def _add(counts: Metrics, **more: int) -> None:
-    for name, count in more.items():
-        counts[name] = counts.get(name, 0) + count
 
 
 def split_by_weight(weights: Sequence[float], count: int, offset: float) -> list[int]:

@@ -16,7 +16,7 @@ from gem.policies import Policy
 from gem.rl.config import LATEST, PAST, TrainConfig, opponent_value
 from gem.rl.environments import TrainEnv
 from gem.rl.model.policy import CausalLMPolicy
-from gem.rollout import Match, PlayedGame, play_games
+from gem.rollout import Batch, Match, PlayedGame, play_games
 from gem.seeding import derive, stream
 from gem.trajectory import Trajectory
 
@@ -118,14 +118,10 @@ class SelfPlayCollector:
             name: sparring_player(env.id, opponent_value(name), env.kwargs) for name in fixed
         }
 
-    def collect(self, policy: Policy, *, episodes: int) -> tuple[list[Trajectory], dict[str, list[float]]]:
-        """Play games until there are that many episodes, or one more.
+    def collect(self, policy: Policy, *, episodes: int) -> Batch:
+        """Play games until there are that many episodes, or one more. Returns them in the order of the games.
 
-        A seat that was never to act gives no episode.
-
-        Returns:
-            The episodes in the order of the games, and the learner's points in each completed game against an opponent
-            of the pool, by its name.
+        A seat that was never to act gives no episode. Points are those against opponents of the pool.
         """
         games: list[_Game] = []
         count = 0
@@ -147,7 +143,7 @@ class SelfPlayCollector:
                 if game.update is not None:
                     before = self.points.get(game.update, 0.5)
                     self.points[game.update] = _DECAY * before + (1 - _DECAY) * (1 - own)
-        return trajectories, points
+        return Batch(trajectories, points=points)
 
     def get_state(self) -> dict[str, Any]:
         """Return the number of games and the results against past policies, as plain data."""
