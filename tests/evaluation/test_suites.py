@@ -78,7 +78,7 @@ def test_every_environment_is_asked_in_each_variant(tmp_path):
         ('[[envs]]\nid = "qa:Facts"', "key 'envs'.*'env'"),
         ('[[env]]\nid = "qa:Fatcs"', "did you mean 'qa:Facts'"),
         ('[[env]]\nid = "qa:Facts"\nwrappers = "concatt"', "did you mean 'concat'"),
-        ('[[env]]\nid = "qa:Facts"\nlimit = "all"', "env 1: Expected"),
+        ('[[env]]\nid = "qa:Facts"\nlimit = "all"', "env 1: limit must be of type int.*got 'all'"),
         ("limit = 3", "needs at least one table"),
         ("[[env]", "is not TOML"),
     ],

@@ -27,7 +27,7 @@ from __future__ import annotations
 import shlex
 import signal
 from dataclasses import dataclass, field, fields, replace
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -89,28 +89,19 @@ class Config(DataFlags, TrainConfig):
 
 def run(config: Config) -> int:
     console = Console(stderr=config.json or config.dry_run)
-    if config.resume is not None:
-        _, settings = RunFolder.open(_resumable(config))
-        if (steps := _steps(config)) is not None:
-            settings = replace(settings, steps=steps)
-        code, records = _train(config, settings, console)
-        return code if code else _finish(config, records)
-    runs = _settings(config)
-    for settings in runs:
-        check_names(settings)
-        RunFolder.free_path(settings)
+    runs = _settings(config) if config.resume is None else [_resumed(config)]
+    if config.resume is None:
+        for settings in runs:
+            check_names(settings)
+            RunFolder.free_path(settings)
     if config.dry_run:
         return _dry_run(config, runs[0], console)
     records = []
     for settings in runs:
-        code, found = _train(config, settings, console)
-        if code:
-            return code
-        records += found
-    return _finish(config, records)
-
-
-def _finish(config: Config, records: list[dict[str, Any]]) -> int:
+        record = _train(config, settings, console)
+        if record is None:
+            return INTERRUPTED
+        records.append(record)
     if config.json:
         print_json(records if len(records) > 1 else records[0])
     return 0
@@ -126,8 +117,8 @@ def _dry_run(config: Config, settings: TrainConfig, console: Console) -> int:
     return 0
 
 
-def _train(config: Config, settings: TrainConfig, console: Console) -> tuple[int, list[dict[str, Any]]]:
-    """Start or resume a run. Returns the exit code, and the results if it was not stopped."""
+def _train(config: Config, settings: TrainConfig, console: Console) -> dict[str, Any] | None:
+    """Start or resume a run. Returns the results; None if it was stopped."""
     console.print(
         f"Starting: {settings.title}, {settings.steps} updates of {settings.batch} episodes.",
         soft_wrap=not console.is_terminal,
@@ -155,10 +146,10 @@ def _train(config: Config, settings: TrainConfig, console: Console) -> tuple[int
             console.print(
                 f"Stopped after update {trainer.update}. Continue with: gem train --resume {folder}", soft_wrap=True
             )
-            return INTERRUPTED, []
+            return None
         if not config.json:
             _report(console, trainer, metrics[-1], optimum)
-        return 0, [_record(trainer, metrics[-1], optimum)]
+        return _record(trainer, metrics[-1], optimum)
 
 
 def _record(trainer: Trainer, last: dict[str, Any], optimum: Optimum | None) -> dict[str, Any]:
@@ -210,14 +201,16 @@ def _settings(config: Config) -> list[TrainConfig]:
     return [TrainConfig(**settings | {"seed": seed}) for seed in seeds]
 
 
-def _resumable(config: Config) -> str:
-    """Return the folder to resume. Raises BadValue if other flags are set: a resumed run keeps its configuration."""
+def _resumed(config: Config) -> TrainConfig:
+    """Return the configuration of the run to resume, which it keeps. Raises BadValue for flags that would change it."""
     own = [*(f.name for f in fields(TrainConfig)), "config", "dry_run"]
     changed = [name for name in own if name in config.given - {"steps"}]
     if changed:
         raise BadValue(f"--resume keeps the run's own configuration; drop --{changed[0].replace('_', '-')}")
     assert config.resume is not None
-    return config.resume
+    _, settings = RunFolder.open(config.resume)
+    steps = _steps(config)
+    return settings if steps is None else replace(settings, steps=steps)
 
 
 def _steps(config: Config) -> int | None:
@@ -242,9 +235,7 @@ class _StopOnInterrupt:
         self._before = signal.signal(signal.SIGINT, self._on_interrupt)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         signal.signal(signal.SIGINT, self._before)
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
@@ -281,9 +272,7 @@ class _Display:
             self.live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self.live is not None:
             self.live.stop()
 
@@ -335,17 +324,15 @@ class _Display:
         return panel
 
 
-def _number(value: float | None) -> str:
-    return "none" if value is None else f"{value:.3f}"
+def _number(value: float | None, digits: int = 3) -> str:
+    return "none" if value is None else f"{value:.{digits}f}"
 
 
 def _score(summary: dict[str, Any], optimum: Optimum | None) -> str:
     """Format the success rate and the mean turns of won games. The optimum is appended if it is known."""
-    turns = summary["turns_when_won"]
     best = "" if optimum is None else f" (best {optimum.turns:.2f})"
     cut = f", {summary['overflowed']:.0%} cut: too long for the model" if summary["overflowed"] else ""
-    won_in = "none" if turns is None else f"{turns:.2f}"
-    return f"success {_number(summary['success'])}, turns when won {won_in}{best}{cut}"
+    return f"success {_number(summary['success'])}, turns when won {_number(summary['turns_when_won'], 2)}{best}{cut}"
 
 
 def _results(description: str, untrained: dict[str, Any], trained: dict[str, Any], optimum: Optimum | None) -> Table:
@@ -361,8 +348,7 @@ def _results(description: str, untrained: dict[str, Any], trained: dict[str, Any
     for name, by_mode in trained.get("sets", {}).items():
         rows += [(f"trained, {mode}: {name}", by_mode[mode]) for mode in reversed(by_mode)]
     for name, scores in rows:
-        turns = scores["turns_when_won"]
-        table.add_row(name, _number(scores["success"]), "none" if turns is None else f"{turns:.2f}")
+        table.add_row(name, _number(scores["success"]), _number(scores["turns_when_won"], 2))
     if optimum is not None:
         table.add_row(optimum.name, f"{optimum.success:.3f}", f"{optimum.turns:.2f}")
     return table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
@@ -34,15 +34,21 @@ def with_prefix_and_suffix(observation: Observation, info: Info) -> Observation:
 
     In a list of messages, only the last message is wrapped. Observations without text are returned unchanged.
     """
+    changed = map_text(observation, lambda text: observation_text(text, info))
+    return observation if changed is None else changed
+
+
+def map_text(observation: Observation, change: Callable[[str], str]) -> Observation | None:
+    """Return an observation with its text changed; of a list of messages, the text of the last. None without text."""
     if isinstance(observation, str):
-        return observation_text(observation, info)
+        return change(observation)
     if isinstance(observation, Mapping) and isinstance(observation.get("text"), str):
-        return {**observation, "text": observation_text(observation["text"], info)}
+        return {**observation, "text": change(observation["text"])}
     if isinstance(observation, list) and observation and isinstance(observation[-1], Mapping):
         last = observation[-1]
         if isinstance(last.get("content"), str):
-            return [*observation[:-1], {**last, "content": observation_text(last["content"], info)}]
-    return observation
+            return [*observation[:-1], {**last, "content": change(last["content"])}]
+    return None
 
 
 def as_messages(observation: Observation, role: Role = "user") -> list[Message]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gem.conversation.observations import map_text
 from gem.errors import BadValue, did_you_mean
 from gem.messages import Observation
 
@@ -72,13 +73,8 @@ class PromptTemplate:
         >>> PromptTemplate("hint", "{observation} Be brief.").apply("1 + 1?")
         '1 + 1? Be brief.'
         """
-        if isinstance(observation, str):
-            return self.text.replace(PLACE, observation)
-        if isinstance(observation, dict) and isinstance(observation.get("text"), str):
-            return {**observation, "text": self.apply(observation["text"])}
-        if isinstance(observation, list) and observation and isinstance(observation[-1].get("content"), str):
-            last = {**observation[-1], "content": self.apply(observation[-1]["content"])}
-            return [*observation[:-1], last]
-        raise BadValue(
-            f"the prompt template {self.name} needs an observation of text, got {type(observation).__name__}"
-        )
+        changed = map_text(observation, lambda text: self.text.replace(PLACE, text))
+        if changed is None:
+            kind = type(observation).__name__
+            raise BadValue(f"the prompt template {self.name} needs an observation of text, got {kind}")
+        return changed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
@@ -14,6 +13,7 @@ from typing import Any
 from gem._internal.counts import check_count
 from gem.conversation.prompt_template import PromptTemplate
 from gem.errors import BadValue
+from gem.evaluation.versions import digest
 from gem.policies import Policy, Reply, Request, is_async
 from gem.wrappers.prompt_template import PromptTemplateWrapper
 from gem.wrappers.wrapper_factory import is_tool, mcp_wrapper
@@ -140,8 +140,3 @@ class AsyncTokenBudget(TokenBudget):
 
 
 _OVER = Reply("", finish="context_overflow")
-
-
-def digest(content: bytes) -> str:
-    """Return a short hash."""
-    return hashlib.blake2b(content, digest_size=8).hexdigest()

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from gem._internal.toml_files import check_keys, read_toml
+from gem._internal.typed import converted
 from gem.errors import BadValue, did_you_mean
 from gem.evaluation.tasks import EvalEnv
 from gem.registry import ENV_REGISTRY
@@ -61,25 +62,25 @@ def load_suite(name: str) -> list[EvalEnv]:
 
 def _suite(path: Path, data: Mapping[str, Any]) -> list[EvalEnv]:
     check_keys(str(path), data, _KEYS)
-    variants, limit, entries = data.get("variants", [""]), data.get("limit"), data.get("env")
-    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
-        raise BadValue(f"{path}: a suite needs at least one table [[env]]")
-    if not isinstance(variants, list) or not all(isinstance(variant, str) for variant in variants) or not variants:
-        raise BadValue(f"{path}: variants must be a list of texts, got {variants!r}")
+    entries = converted(f"{path}: env", data.get("env", []), list[dict[str, Any]])
+    variants = converted(f"{path}: variants", data.get("variants", [""]), list[str])
+    if not entries or not variants:
+        raise BadValue(f"{path}: a suite needs at least one table [[env]], and one variant if there are variants")
+    limit = {"limit": data["limit"]} if "limit" in data else {}
     envs = []
     for number, entry in enumerate(entries, start=1):
-        env = _env(f"{path}, env {number}", {**({} if limit is None else {"limit": limit}), **entry})
+        env = _env(f"{path}, env {number}", {**limit, **entry})
         envs += [env] if env.wrappers else [replace(env, wrappers=variant) for variant in variants]
     return envs
 
 
 def _env(where: str, entry: Mapping[str, Any]) -> EvalEnv:
-    import msgspec
-
     check_keys(where, entry, [field.name for field in fields(EvalEnv)])
+    if "id" not in entry:
+        raise BadValue(f"{where} needs the id of an environment")
     try:
-        env = msgspec.convert(dict(entry), EvalEnv)
-    except msgspec.ValidationError as e:
+        env = EvalEnv(**entry)
+    except BadValue as e:
         raise BadValue(f"{where}: {e}") from e
     _ = ENV_REGISTRY[env.id]
     get_wrapper_fns(env.wrappers)

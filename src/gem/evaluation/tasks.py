@@ -6,7 +6,6 @@ by task and a resumed run notices changed data. The seeds of generated tasks are
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections import Counter
@@ -17,9 +16,11 @@ from typing import Any
 
 from gem._internal.counts import check_count
 from gem._internal.json_codec import encode
+from gem._internal.typed import Count, check_fields
 from gem.core import Env, EnvWrapper, Info
 from gem.datasets import HasBaseline, HasRows, MissingData, Rows, Stream
 from gem.errors import BadValue
+from gem.evaluation.versions import digest
 from gem.policies import Policy, oracle
 from gem.registry import ENV_REGISTRY, make
 from gem.seeding import derive, permuted
@@ -43,16 +44,17 @@ class EvalEnv:
         kwargs: constructor arguments, as JSON has them.
 
     Raises:
-        BadValue: JSON does not have one of the arguments.
+        BadValue: a value of the wrong type or out of range, or an argument that JSON does not have.
     """
 
     id: str
     name: str | None = None
-    limit: int | None = None
+    limit: Count | None = None
     wrappers: str = ""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name, value in self.kwargs.items():
             try:
                 json.dumps(value)
@@ -96,7 +98,7 @@ class TaskSet:
     @property
     def hash(self) -> str:
         """A hash of the tasks."""
-        return hashlib.blake2b("".join(task.id for task in self.tasks).encode(), digest_size=8).hexdigest()
+        return digest("".join(task.id for task in self.tasks).encode())
 
 
 def plan_tasks(
@@ -222,8 +224,7 @@ def identified(env: EvalEnv, contents: Sequence[tuple[int, Any]]) -> list[Task]:
     for seed, content in contents:
         text = json.dumps([env.id, dict(env.kwargs), content], sort_keys=True)
         seen[text] += 1
-        digest = hashlib.blake2b(f"{text}{seen[text]}".encode(), digest_size=8).hexdigest()
-        tasks.append(Task(digest, seed))
+        tasks.append(Task(digest(f"{text}{seen[text]}".encode()), seed))
     return tasks
 
 

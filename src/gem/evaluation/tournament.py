@@ -22,6 +22,7 @@ from gem.errors import BadValue, InfraError
 from gem.evaluation.metrics import Estimate
 from gem.evaluation.ratings import rate
 from gem.evaluation.records import EvalFolder
+from gem.evaluation.report import MARKDOWN, REPORT, markdown_row
 from gem.evaluation.versions import versions_of
 from gem.multiagent import EpisodicPlayer, MultiAgentEnv, OneSeat, Player
 from gem.policies import Policy
@@ -30,7 +31,6 @@ from gem.rollout import Match, PlayedGame, play_games
 from gem.seeding import derive
 from gem.trajectory import Trajectory
 
-REPORT, MARKDOWN = "report.json", "report.md"
 _AGENTS = ("player_0", "player_1")
 OUTAGE = 8  # the tournament stops after so many failed games in a row, or twice the concurrency if that is more
 
@@ -96,23 +96,10 @@ class TournamentReport:
         players = []
         for name in self.ranking:
             i = self.names.index(name)
-            rating = None if self.ratings is None else self.ratings[i]
-            points, games = self.points(i)
-            players.append(
-                {
-                    "name": name,
-                    "rating": None if rating is None else rating.value,
-                    "low": None if rating is None else rating.low,
-                    "high": None if rating is None else rating.high,
-                    "points": points,
-                    "games": games,
-                    "against": {
-                        other: dict(zip(("points", "games"), self.points(i, j), strict=True))
-                        for j, other in enumerate(self.names)
-                        if i != j
-                    },
-                }
-            )
+            rating = (None, None, None) if self.ratings is None else self.ratings[i][:3]
+            values = dict(zip(("rating", "low", "high"), rating, strict=True)) | _points(*self.points(i))
+            others = {other: _points(*self.points(i, j)) for j, other in enumerate(self.names) if i != j}
+            players.append({"name": name, **values, "against": others})
         return {
             "env": self.env_id,
             "players": players,
@@ -123,9 +110,9 @@ class TournamentReport:
 
     def to_markdown(self) -> str:
         """Return the crosstable as a Markdown document."""
-        heading, *rows = [[cell.replace("|", "\\|") for cell in row] for row in self.crosstable()]
-        lines = [f"| {' | '.join(row)} |" for row in (heading, ["---"] * len(heading), *rows)]
-        return f"# Tournament in {self.env_id}\n\n" + "\n".join(lines) + "\n\n" + "\n".join(self.notes()) + "\n"
+        heading, *rows = self.crosstable()
+        table = "\n".join(map(markdown_row, (heading, ["---"] * len(heading), *rows)))
+        return f"# Tournament in {self.env_id}\n\n{table}\n\n" + "\n".join(self.notes()) + "\n"
 
     def notes(self) -> list[str]:
         """Return what the table leaves out, one line each."""
@@ -134,6 +121,10 @@ class TournamentReport:
         if self.failures:
             lines.append(f"{self.failures} of {self.planned} games failed and are not scored: {self.last_failure}")
         return lines
+
+
+def _points(points: float, games: int) -> dict[str, float]:
+    return {"points": points, "games": games}
 
 
 def make_game(env_id: str, env_kwargs: Mapping[str, Any], purpose: str = "a tournament") -> MultiAgentEnv:

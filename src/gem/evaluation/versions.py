@@ -39,8 +39,8 @@ def versions_of(env_id: str) -> dict[str, Any]:
     return {
         "version": spec.version,
         "arguments": {name: _plain(value) for name, value in spec.kwargs.items()},
-        "environment": _digest(file for name, file in files if not name.startswith(_GRADERS)),
-        "grader": _digest([*graders, *(file for name, file in files if name.startswith(_GRADERS))]),
+        "environment": _digest_of(file for name, file in files if not name.startswith(_GRADERS)),
+        "grader": _digest_of([*graders, *(file for name, file in files if name.startswith(_GRADERS))]),
         "libraries": {name: _installed(name) for extra, name in LIBRARIES.items() if extra in str(spec.extra)},
     }
 
@@ -75,14 +75,19 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (str, int, float)):
         return value
     try:
-        return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=8).hexdigest()
+        return digest(json.dumps(value, sort_keys=True).encode())
     except (TypeError, ValueError):
         return type(value).__name__
 
 
-def _digest(files: Iterable[Path]) -> str | None:
+def digest(content: bytes) -> str:
+    """Return a short hash."""
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
+def _digest_of(files: Iterable[Path]) -> str | None:
     contents = [file.read_bytes() for file in files]
-    return hashlib.blake2b(b"\0".join(contents), digest_size=8).hexdigest() if contents else None
+    return digest(b"\0".join(contents)) if contents else None
 
 
 def _installed(name: str) -> str | None:

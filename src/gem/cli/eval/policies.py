@@ -43,9 +43,8 @@ def kind_of(settings: Mapping[str, Any]) -> str:
     if len(given) > 1:
         raise BadValue(f"give {_label(given[0])} or {_label(given[1])}, not both")
     if given == ["model"]:
-        return (
-            "an endpoint" if "base_url" in settings or not Path(settings["model"]).is_dir() else "a model in a folder"
-        )
+        is_local = "base_url" not in settings and Path(settings["model"]).is_dir()
+        return "a model in a folder" if is_local else "an endpoint"
     return _label(given[0])
 
 
@@ -60,13 +59,11 @@ def check_flags(given: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     kind = kind_of(settings)
     others = {name for flags in FLAGS.values() for name in flags} - set(FLAGS[kind])
     refuse([name for name in given if name in others], f"with {kind}")
-    if "env" not in settings:
-        refuse([name for name in ("env_kwargs",) if name in given], "without --env")
+    if "env" not in settings and "env_kwargs" in given:
+        refuse(["env_kwargs"], "without --env")
     if "seeds" in settings:
-        refuse(
-            [n for n in ("env", "suite", "env_kwargs", "wrappers", "rollouts", "limit") if n in given],
-            "with --seeds run",
-        )
+        of_tasks = ("env", "suite", "env_kwargs", "wrappers", "rollouts", "limit")
+        refuse([name for name in of_tasks if name in given], "with --seeds run")
     is_local = kind in ("a model in a folder", "--checkpoint")
     if is_local and settings.get("rollouts", 1) > 1 and not settings.get("temperature"):
         raise BadValue("rollouts of greedy replies are equal: --rollouts above 1 needs --temperature above 0")
@@ -126,9 +123,8 @@ def as_recorded(settings: Mapping[str, Any], out: str) -> list[str]:
         first += tasks["tasks"]
     same = sum(played.get(number) == outcome for number, outcome in zip(greedy, recorded, strict=False))
     sampled = sorted({env.mode for env in config.eval_sets} - {"greedy"})
-    besides = (
-        f"; the run has sampled other sets ({', '.join(sampled)}), which are played greedily here" if sampled else ""
-    )
+    others = f"; the run has sampled other sets ({', '.join(sampled)}), which are played greedily here"
+    besides = others if sampled else ""
     return [f"{same} of {len(recorded)} episodes ended as the run has recorded for {source.name}{besides}."]
 
 
@@ -164,14 +160,9 @@ def _checkpoint_policy(settings: Mapping[str, Any], library: Any) -> tuple[Polic
     policy: Any = _local_policy(settings["checkpoint"], settings, library)
     if "seeds" not in settings:
         return policy, []
-    own_tokens = "max_tokens" not in settings
-    sets = [
-        replace(
-            tasks,
-            policy=policy.variant(
-                max_new_tokens=env.max_new_tokens if own_tokens else None, max_context=env.max_context
-            ),
-        )
-        for env, tasks in zip(config.eval_sets, evaluation_tasks(config, policy.tokenizer), strict=True)
-    ]
+    sets = []
+    for env, tasks in zip(config.eval_sets, evaluation_tasks(config, policy.tokenizer), strict=True):
+        most = None if "max_tokens" in settings else env.max_new_tokens
+        player = policy.variant(max_new_tokens=most, max_context=env.max_context)
+        sets.append(replace(tasks, policy=player))
     return policy, sets

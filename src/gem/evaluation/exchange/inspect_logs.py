@@ -21,6 +21,8 @@ from gem.evaluation.exchange.messages import (
     evaluation_episodes,
     messages_of,
     number_of,
+    openai_message,
+    reward_parts_of,
     set_score,
     writable,
 )
@@ -125,22 +127,14 @@ def _sample(trajectory: Trajectory, epoch: int) -> dict[str, Any]:
         },
     }
     if trajectory.turns:
-        last, said = (
-            trajectory.turns[-1],
-            [m for m, (_, turn) in zip(messages, listed, strict=True) if turn is not None],
-        )
-        choice = {"message": said[-1], "stop_reason": _FINISH.get(last.finish or "stop", "unknown")}
-        sample["output"]["choices"] = [choice]
+        said = [message for message, (_, turn) in zip(messages, listed, strict=True) if turn is not None]
+        reason = _FINISH.get(trajectory.turns[-1].finish or "stop", "unknown")
+        sample["output"]["choices"] = [{"message": said[-1], "stop_reason": reason}]
     if trajectory.failure is not None:
         sample["error"] = {"message": trajectory.failure, "traceback": "", "traceback_ansi": ""}
         return sample
-    parts = {
-        name: sum(t.reward_parts.get(name, 0.0) for t in trajectory.turns)
-        for t in trajectory.turns
-        for name in t.reward_parts
-    }
     sample["scores"] = {
-        "reward": {"value": trajectory.total_reward, "metadata": {"reward_parts": parts}},
+        "reward": {"value": trajectory.total_reward, "metadata": {"reward_parts": reward_parts_of(trajectory)}},
         "solved": {"value": float(trajectory.solved), "explanation": trajectory.stop_reason or ""},
     }
     if trajectory.stop_reason in _LIMITS:
@@ -232,29 +226,15 @@ def _trajectory(header: Mapping[str, Any], sample: Mapping[str, Any], number: in
 
 def _resolved(content: Any, attachments: Mapping[str, str]) -> Any:
     """Replace references to attachments by their text."""
-    if isinstance(content, str):
-        return (
-            attachments.get(content.removeprefix("attachment://"), content) if "attachment://" in content else content
-        )
+    if isinstance(content, str) and content.startswith("attachment://"):
+        return attachments.get(content.removeprefix("attachment://"), content)
     if isinstance(content, list):
-        return [
-            {**part, "text": _resolved(part["text"], attachments)}
-            if isinstance(part, dict) and "text" in part
-            else part
-            for part in content
-        ]
+        return [_resolved(part, attachments) for part in content]
+    if isinstance(content, dict) and "text" in content:
+        return {**content, "text": _resolved(content["text"], attachments)}
     return content
 
 
 def _openai_calls(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not message.get("tool_calls"):
-        return {"role": message["role"], "content": message["content"]}
-    calls = [
-        {
-            "id": call["id"],
-            "type": "function",
-            "function": {"name": call["function"], "arguments": json.dumps(call.get("arguments") or {})},
-        }
-        for call in message["tool_calls"]
-    ]
-    return {"role": "assistant", "content": message["content"], "tool_calls": calls}
+    calls = message.get("tool_calls") or ()
+    return openai_message(message, [(c["id"], c["function"], json.dumps(c.get("arguments") or {})) for c in calls])

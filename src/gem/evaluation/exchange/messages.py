@@ -55,6 +55,24 @@ def _said(turn: Turn) -> Mapping[str, Any]:
     return {**turn.message, "content": text_of(turn.message.get("content"))}
 
 
+def openai_message(message: Mapping[str, Any], calls: Sequence[tuple[str, str, str]]) -> Mapping[str, Any]:
+    """Return a message in OpenAI's format, with native tool calls given as id, name and arguments as JSON text."""
+    found = {"role": message["role"], "content": message.get("content")}
+    if not calls:
+        return found
+    functions = [(id, {"name": name, "arguments": arguments}) for id, name, arguments in calls]
+    return {**found, "tool_calls": [{"id": id, "type": "function", "function": each} for id, each in functions]}
+
+
+def reward_parts_of(trajectory: Trajectory) -> dict[str, float]:
+    """Return the sums of the parts of the reward over an episode, by name."""
+    parts: dict[str, float] = {}
+    for turn in trajectory.turns:
+        for name, part in turn.reward_parts.items():
+            parts[name] = parts.get(name, 0.0) + part
+    return parts
+
+
 def text_of(content: Any) -> str:
     """Return the text of a message's content: a text, or a list of parts."""
     if isinstance(content, str) or content is None:

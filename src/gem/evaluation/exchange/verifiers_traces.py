@@ -11,12 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from gem.errors import BadValue
-from gem.evaluation.exchange.messages import episode_of, evaluation_episodes, messages_of, set_score, writable
+from gem.evaluation.exchange.messages import (
+    episode_of,
+    evaluation_episodes,
+    messages_of,
+    openai_message,
+    reward_parts_of,
+    set_score,
+    writable,
+)
 from gem.trajectory import Trajectory, Turn
 
 TRACES = "traces.jsonl"
 VERSION = "0.4.0"  # of the format
-_FINISH = {"stop": "stop", "length": "length", "tool_calls": "tool_calls"}
+_FINISHES = ("stop", "length", "tool_calls")
 
 
 def export_verifiers(path: str, out: str) -> list[Path]:
@@ -49,10 +57,7 @@ def _episode(settings: Mapping[str, Any], env: Mapping[str, Any], trajectory: Tr
     data = {"idx": trajectory.row_id if isinstance(trajectory.row_id, int) else None, "id": key, "prompt": prompt}
     task = {"type": env["id"], "data": {k: v for k, v in data.items() if v is not None}, "key": key, "hash": key}
     rewards = {"reward": {"score": trajectory.total_reward, "weight": 1.0}} if ok else {"reward": None}
-    parts: dict[str, float] = {}
-    for turn in trajectory.turns:
-        for name, part in turn.reward_parts.items():
-            parts[name] = parts.get(name, 0.0) + part
+    numbers = {"solved": float(trajectory.solved), "turns": float(len(trajectory.turns))}
     trace = {
         "version": 1,
         "id": f"{key}-{trajectory.episode}",
@@ -62,7 +67,7 @@ def _episode(settings: Mapping[str, Any], env: Mapping[str, Any], trajectory: Tr
         "nodes": nodes,
         "calls": calls,
         "rewards": rewards,
-        "metrics": {"solved": float(trajectory.solved), "turns": float(len(trajectory.turns)), **parts},
+        "metrics": {**numbers, **reward_parts_of(trajectory)},
         "info": {"seed": trajectory.seed, "wrappers": env["wrappers"]},
         "is_completed": ok,
         "ok": ok,
@@ -108,7 +113,7 @@ def _sampled(turn: Turn) -> dict[str, Any]:
 def _call(turn: Turn) -> dict[str, Any]:
     counts = {name: turn.usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
     usage = {"usage": counts} if all(isinstance(count, int) for count in counts.values()) else {}
-    return {"finish_reason": _FINISH.get(turn.finish or ""), **usage}
+    return {"finish_reason": turn.finish if turn.finish in _FINISHES else None, **usage}
 
 
 def read_verifiers(path: str) -> Iterator[Trajectory]:
@@ -160,12 +165,8 @@ def _trajectory(episode: Mapping[str, Any], trace: Mapping[str, Any], number: in
 
 
 def _openai(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    calls = [
-        {"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": call["arguments"]}}
-        for call in message.get("tool_calls") or ()
-    ]
-    found = {"role": message["role"], "content": message.get("content")}
-    return {**found, "tool_calls": calls} if calls else found
+    calls = message.get("tool_calls") or ()
+    return openai_message(message, [(call["id"], call["name"], call["arguments"]) for call in calls])
 
 
 def _turn(node: Mapping[str, Any], call: Mapping[str, Any]) -> dict[str, Any]:

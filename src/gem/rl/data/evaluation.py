@@ -35,7 +35,7 @@ HELD_BACK = 0.1  # share of the rows of a data set that is held back from traini
 POOL = 64  # seeds of a curriculum over seeds
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class EvalSet:
     """The episodes of one set of an evaluation.
 
@@ -171,20 +171,11 @@ def _eval_set(config: TrainConfig, env: EvalSetting) -> EvalSet:
     with make(env.id, **env.kwargs) as made:
         rows = rows_of(made)
         if rows is None or rows.generated:
-            return EvalSet(
-                env=env,
-                seeds=held_out_seeds(env.episodes),
-                description=f"{env.episodes:,} fresh seeds{repetition(made)}",
-                kwargs=env.kwargs,
-            )
+            description = f"{env.episodes:,} fresh seeds{repetition(made)}"
+            return EvalSet(env, held_out_seeds(env.episodes), description, env.kwargs)
     asked = hold_back(rows, HELD_BACK)[: env.episodes]
-    return EvalSet(
-        env=env,
-        seeds=range(len(asked)),
-        description=f"{len(asked):,} of {len(rows):,} rows, held back from training",
-        kwargs=env.kwargs,
-        rows=[partial(ask_only, numbers=asked, shuffle=False)],
-    )
+    description = f"{len(asked):,} of {len(rows):,} rows, held back from training"
+    return EvalSet(env, range(len(asked)), description, env.kwargs, [partial(ask_only, numbers=asked, shuffle=False)])
 
 
 def _rows_or_seeds(env: EvalSetting, trained: Sequence[TrainEnv]) -> EvalSet:
@@ -199,13 +190,7 @@ def _rows_or_seeds(env: EvalSetting, trained: Sequence[TrainEnv]) -> EvalSet:
         raise BadValue(f"eval_split={env.split!r} needs a data set with random access; {env.id} has none")
     if split and not _has_splits(env):
         raise BadValue(f"eval_split={env.split!r}: {env.id} has no splits; without a split, rows are held back")
-    return EvalSet(
-        env=env,
-        seeds=[task.seed for task in tasks.tasks],
-        description=tasks.description,
-        kwargs=tasks.kwargs,
-        rows=tasks.wraps,
-    )
+    return EvalSet(env, [task.seed for task in tasks.tasks], tasks.description, tasks.kwargs, tasks.wraps)
 
 
 def _has_splits(env: EvalSetting) -> bool:

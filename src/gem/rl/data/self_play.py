@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -35,10 +34,7 @@ class PastPolicies:
 
     def add(self, policy: CausalLMPolicy, update: int) -> None:
         """Copy a policy. Frozen weights are shared."""
-        frozen = {id(p): p for p in policy.model.parameters() if not p.requires_grad}
-        past = policy.variant()
-        past.model = copy.deepcopy(policy.model, frozen).requires_grad_(False)
-        self.policies[update] = past
+        self.policies[update] = policy.copy()
         for old in sorted(self.policies)[:-PAST_KEPT]:
             del self.policies[old]
 

@@ -5,7 +5,7 @@ Axes: B sequences, T tokens; keys and values are (B, heads, T, size).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -116,31 +116,28 @@ def stack(contexts: Sequence[KeptContext], lengths: Sequence[int]) -> Any:
     width = max(lengths, default=0)
     if not width:
         return new_cache()
+
+    def stacked(rows: Sequence[Tensor]) -> Tensor:
+        return torch.stack([_wide(x[:, :t], width) for x, t in zip(rows, lengths, strict=True)])
+
     per_layer = zip(*(context.layers for context in contexts), strict=True)
-    return new_cache(
-        [
-            (
-                torch.stack([_wide(keys[:, :t], width) for (keys, _), t in zip(rows, lengths, strict=True)]),
-                torch.stack([_wide(values[:, :t], width) for (_, values), t in zip(rows, lengths, strict=True)]),
-            )
-            for rows in per_layer
-        ]
-    )
+    return _cache_of(per_layer, stacked)
 
 
 def join(caches: Sequence[Any], order: Sequence[int]) -> Any:
     """Return one cache of the sequences of several, padded on the left, in a new order."""
     width = max(cache.get_seq_length() for cache in caches)
+
+    def joined(parts: Sequence[Tensor]) -> Tensor:
+        return torch.cat([_wide(x, width) for x in parts])[list(order)]
+
     per_layer = zip(*([(keys, values) for keys, values, *_ in cache] for cache in caches), strict=True)
-    return new_cache(
-        [
-            (
-                torch.cat([_wide(keys, width) for keys, _ in parts])[list(order)],
-                torch.cat([_wide(values, width) for _, values in parts])[list(order)],
-            )
-            for parts in per_layer
-        ]
-    )
+    return _cache_of(per_layer, joined)
+
+
+def _cache_of(layers: Iterable[Sequence[tuple[Tensor, Tensor]]], combine: Callable[[Sequence[Tensor]], Tensor]) -> Any:
+    """Return a cache of the keys and the values of several contexts, combined in each layer."""
+    return new_cache([(combine([k for k, _ in parts]), combine([v for _, v in parts])) for parts in layers])
 
 
 def _wide(x: Tensor, width: int) -> Tensor:

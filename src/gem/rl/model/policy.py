@@ -5,6 +5,7 @@ Axes: B sequences, T tokens, V vocabulary.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,13 @@ class CausalLMPolicy:
             images=self.images,
         )
         policy.chat, policy.version = self.chat, self.version  # the chat shares its caches
+        return policy
+
+    def copy(self) -> CausalLMPolicy:
+        """Return a policy with these weights, which is not trained. Frozen weights are shared, the others copied."""
+        frozen = {id(p): p for p in self.model.parameters() if not p.requires_grad}
+        policy = self.variant()
+        policy.model = copy.deepcopy(self.model, frozen).requires_grad_(False)
         return policy
 
     def forget(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
+from gem.core import Env
 from gem.errors import require
 from gem.policies import oracle
 from gem.registry import ENV_REGISTRY, make
@@ -38,18 +39,8 @@ def collect_corpus(
     wraps: Sequence[Callable[[Any], Any]] = (),
 ) -> Corpus:
     """Play episodes of random legal actions and return all their text. ``wraps`` adds tools, whose calls count too."""
-    corpus = Corpus([], [])
     with reduce(lambda inner, wrap: wrap(inner), wraps, make(env_id, **(env_kwargs or {}))) as env:
-        for episode in range(CORPUS_EPISODES):
-            observation, _ = env.reset(seed=derive(seed, "tokenizer", episode))
-            corpus.observations.append(str(observation))
-            over = False
-            while not over and len(corpus.actions) < CORPUS_TURNS:
-                corpus.actions.append(env.sample_random_action())
-                observation, _, terminated, truncated, _ = env.step(corpus.actions[-1])
-                corpus.observations.append(str(observation))
-                over = terminated or truncated
-    return corpus
+        return _play(env, lambda observation: env.sample_random_action(), CORPUS_TURNS, seed, "tokenizer")
 
 
 def collect_oracle_actions(env_id: str, seed: int, env_kwargs: Mapping[str, Any] | None = None) -> list[str]:
@@ -57,19 +48,25 @@ def collect_oracle_actions(env_id: str, seed: int, env_kwargs: Mapping[str, Any]
 
     They are not shown to the model; right answers may be longer than random ones, and have to fit a reply.
     """
-    actions: list[str] = []
+    if ENV_REGISTRY[env_id].oracle is None:
+        return []
     with make(env_id, **(env_kwargs or {})) as env:
-        if ENV_REGISTRY[env_id].oracle is None:
-            return actions
-        player = oracle(env)
-        for episode in range(CORPUS_EPISODES):
-            observation, _ = env.reset(seed=derive(seed, "oracle", episode))
-            over = len(actions) >= ORACLE_TURNS
-            while not over:
-                actions.append(player.act(str(observation)))
-                observation, _, terminated, truncated, _ = env.step(actions[-1])
-                over = terminated or truncated or len(actions) >= ORACLE_TURNS
-    return actions
+        return _play(env, oracle(env).act, ORACLE_TURNS, seed, "oracle").actions
+
+
+def _play(env: Env, act: Callable[[str], str], turns: int, *name: int | str) -> Corpus:
+    """Play CORPUS_EPISODES episodes, and at most that many turns, with seeds that are derived from a name."""
+    corpus = Corpus([], [])
+    for episode in range(CORPUS_EPISODES):
+        observation, _ = env.reset(seed=derive(*name, episode))
+        corpus.observations.append(str(observation))
+        over = False
+        while not over and len(corpus.actions) < turns:
+            corpus.actions.append(act(corpus.observations[-1]))
+            observation, _, terminated, truncated, _ = env.step(corpus.actions[-1])
+            corpus.observations.append(str(observation))
+            over = terminated or truncated
+    return corpus
 
 
 def build_tokenizer(texts: list[str], vocabulary: int = 512) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import reprlib
@@ -87,16 +86,7 @@ class Learner:
                 bf16=self.policy.bf16,
             )
         if self.config.kl:
-            frozen = {id(p): p for p in self.policy.model.parameters() if not p.requires_grad}
-            model = copy.deepcopy(self.policy.model, frozen).requires_grad_(False)  # shares the frozen weights
-            self.reference = CausalLMPolicy(
-                model,
-                self.policy.tokenizer,
-                temperature=self.config.temperature,
-                max_new_tokens=self.policy.max_new_tokens,
-                bf16=self.policy.bf16,
-                images=self.policy.images,
-            )
+            self.reference = self.policy.copy()
 
     def save(self, folder: Path) -> None:
         """Write the states of the optimizer, the reference and the critic to a folder."""
@@ -207,13 +197,14 @@ class Learner:
                 e._replace(values_K=values_K, final_value=final_value(t, values_K))
                 for e, t, values_K in zip(episodes, trajectories, values, strict=True)
             ]
+        envs = envs or [0] * len(episodes)
         if self._needs_seats:
-            seats = [f"{env} {e.group}" for e, env in zip(episodes, envs or [0] * len(episodes), strict=True)]
+            seats = [f"{env} {e.group}" for e, env in zip(episodes, envs, strict=True)]
             episodes = [e._replace(baseline=self.averages.value(s)) for e, s in zip(episodes, seats, strict=True)]
             self.averages.add(seats, [sum(e.rewards_K) for e in episodes])
         if not config.trains_branches:
             batch = [e for e in batch if trajectories[e.episode].branch is None]
-        return with_advantages(batch, self._advantages(episodes, envs or [0] * len(episodes))), episodes
+        return with_advantages(batch, self._advantages(episodes, envs)), episodes
 
     def _advantages(self, episodes: Sequence[EpisodeRewards], envs: Sequence[int]) -> list[Floats]:
         """Compute advantages within each environment, so that no statistic mixes the rewards of two of them."""

@@ -148,8 +148,8 @@ def draw_curves(
 def _draw_group(axes: Any, members: Sequence[RecordedRun], metric: str, color: str, label: str) -> None:
     """Draw the runs of one configuration."""
     for row, scores in [point for run in members for point in run.evaluations()]:
-        if _is_number(scores.get(metric)):
-            axes.plot(row["episodes"], scores[metric], "o", color=color, markersize=4)
+        if (value := dict(scalars(scores)).get(metric)) is not None:
+            axes.plot(row["episodes"], value, "o", color=color, markersize=4)
     curves = [curve for run in members if (curve := _smoothed(run.rows, metric))]
     if not curves:
         return
@@ -183,10 +183,6 @@ def _envs(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _has(row: Metrics, metric: str) -> bool:
     """Return whether a row has a number, or null in place of one."""
     return (metric in row and row[metric] is None) or metric in dict(scalars(row))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _text(value: Any) -> str:
