@@ -27,16 +27,18 @@ from __future__ import annotations
 import shlex
 import signal
 from dataclasses import dataclass, field, fields, replace
+from itertools import zip_longest
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from gem.cli.data import DataFlags
+from gem.cli.flags import flag
 from gem.cli.output import print_json
 from gem.core import Optimum
 from gem.errors import BadValue, require
@@ -60,27 +62,19 @@ _HELP = {f.name: dict(f.metadata) for f in fields(TrainConfig)}
 class Config(DataFlags, TrainConfig):
     env: list[str] = field(default_factory=lambda: [TrainConfig().title], metadata=_HELP["env"])
     eval_env: list[str] = field(default_factory=list, metadata=_HELP["eval_env"])
-    seed: list[int] = field(  # type: ignore[assignment]
-        default_factory=lambda: [0],
-        metadata={"help": f"{_HELP['seed']['help']}; for several, one run after another"},
+    seed: list[int] = flag(  # type: ignore[assignment]
+        [0], help=f"{_HELP['seed']['help']}; for several, one run after another"
     )
-    config: str | None = field(
-        default=None, metadata={"help": "TOML file with these settings, and a table per environment; flags replace it"}
+    config: str | None = flag(None, help="TOML file with these settings, and a table per environment; flags replace it")
+    dry_run: bool = flag(
+        False,
+        help="do not train: print the resolved configuration, which --config reads, on stdout, and an estimate of the "
+        "memory and two conversations with the tokens that are trained on stderr",
     )
-    dry_run: bool = field(
-        default=False,
-        metadata={
-            "help": "do not train: print the resolved configuration, which --config reads, on stdout, and an estimate "
-            "of the memory and two conversations with the tokens that are trained on stderr"
-        },
+    resume: str | None = flag(
+        None, help="folder of a run to continue; besides, only --json and --steps, for a longer run, are allowed"
     )
-    resume: str | None = field(
-        default=None,
-        metadata={
-            "help": "folder of a run to continue; besides, only --json and --steps, for a longer run, are allowed"
-        },
-    )
-    json: bool = field(default=False, metadata={"help": "print the results as JSON, and the progress on stderr"})
+    json: bool = flag(False, help="print the results as JSON, and the progress on stderr")
     given: frozenset[str] = field(default=frozenset(), init=False)
 
     def __post_init__(self) -> None:
@@ -290,8 +284,7 @@ class _Display:
         )
 
     def update(self, metrics: dict[str, Any]) -> None:
-        if not self.progress.tasks[1].started:
-            self.progress.start_task(self.training)
+        self.progress.start_task(self.training)  # at the first update; later calls have no effect
         self.progress.update(self.training, completed=metrics["update"])
         if "eval" in metrics:
             self.evaluation = _score(metrics["eval"][modes(metrics["eval"])[0]], self.optimum)
@@ -311,17 +304,14 @@ class _Display:
                 text = WARNINGS[name].text.format_map(metrics)
                 self.console.print(f"warning, update {metrics['update']}: {text}", soft_wrap=True, highlight=False)
 
-    def _panel(self, metrics: dict[str, Any]) -> Table:
+    def _panel(self, metrics: dict[str, Any]) -> Group:
         rows = Table.grid(padding=(0, 2))
         rows.add_row("episodes", f"{metrics['episodes']}  ({metrics['time']['episodes_per_second']:.0f}/s)")
         rows.add_row("training", _score(metrics, self.optimum))
         rows.add_row("evaluation", self.evaluation)
         rows.add_row("reward", _number(metrics["reward"]))
         rows.add_row("entropy", f"{metrics['entropy']:.3f} nats per token")
-        panel = Table.grid()
-        panel.add_row(rows)
-        panel.add_row(self.progress)
-        return panel
+        return Group(rows, self.progress)
 
 
 def _number(value: float | None, digits: int = 3) -> str:
@@ -336,10 +326,8 @@ def _score(summary: dict[str, Any], optimum: Optimum | None) -> str:
 
 
 def _results(description: str, untrained: dict[str, Any], trained: dict[str, Any], optimum: Optimum | None) -> Table:
-    table = Table(title=f"Evaluation: {description}", title_justify="left")
-    table.add_column("policy")
-    table.add_column("success", justify="right")
-    table.add_column("turns when won", justify="right")
+    numbers = [Column(name, justify="right") for name in ("success", "turns when won")]
+    table = Table("policy", *numbers, title=f"Evaluation: {description}", title_justify="left")
     rows = [
         (f"{state}, {mode}", scores[mode])
         for mode in reversed(modes(trained))
@@ -356,12 +344,9 @@ def _results(description: str, untrained: dict[str, Any], trained: dict[str, Any
 
 def _side_by_side(before: Trajectory, after: Trajectory) -> Table:
     """Build a table with the same game played before and after training."""
-    table = Table(title="The first game of the evaluation", title_justify="left", show_lines=False)
-    table.add_column("untrained")
-    table.add_column("trained")
-    left, right = _transcript(before), _transcript(after)
-    for i in range(max(len(left), len(right))):
-        table.add_row(*(Text(lines[i]) if i < len(lines) else "" for lines in (left, right)))
+    table = Table("untrained", "trained", title="The first game of the evaluation", title_justify="left")
+    for lines in zip_longest(_transcript(before), _transcript(after), fillvalue=""):
+        table.add_row(*map(Text, lines))
     return table
 
 

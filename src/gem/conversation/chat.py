@@ -112,10 +112,9 @@ class ChatFormat:
         if self._extends is None:
             try:
                 self._encoded(self._delta, [user("x")])
+                self._extends = True
             except BadValue:
                 self._extends = False
-            else:
-                self._extends = True
         return self._extends
 
     def keeps(self, sampled: list[int]) -> bool:
@@ -128,7 +127,7 @@ class ChatFormat:
         if kept is None:
             if len(self._kept) >= _CACHED_KEEPS:
                 self._kept.clear()
-            kept = self._kept[key] = self._find_reply(sampled)
+            kept = self._kept[key] = self.template.keeps(self._decode_reply(tuple(sampled)))
         return kept
 
     def reply(self, sampled: list[int]) -> Message:
@@ -184,9 +183,6 @@ class ChatFormat:
 
     def _decode_reply(self, sampled: tuple[int, ...]) -> SafeText:
         return self.template.decode_reply(self._without_end(list(sampled)))
-
-    def _find_reply(self, sampled: list[int]) -> bool:
-        return self.template.keeps(self.template.decode_reply(self._without_end(sampled)))
 
 
 def _messages(key: MessagesKey) -> list[Message]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gem.errors import BadValue
-from gem.messages import Message, Role, assistant, user
+from gem.messages import Message, assistant, tool, user
 
 MARK = "\ufdd0"  # a Unicode noncharacter, reserved for internal use; removed from message text
 _ZERO_WIDTH_SPACE = "\u200b"
@@ -174,9 +174,8 @@ class Template:
     def supports_tools(self) -> bool:
         """Whether the template renders messages of the role "tool"."""
         if self._supports_tools is None:
-            messages: list[Message] = [_message("user", "a"), _message("assistant", "b")]
             try:
-                first, second = (self._apply([*messages, _message("tool", text * 8)], True) for text in ("1", "2"))
+                first, second = (self._apply([user("a"), assistant("b"), tool(text * 8)], True) for text in ("1", "2"))
             except Exception:  # of any class, as in render_plain()
                 self._supports_tools = False
             else:
@@ -187,7 +186,7 @@ class Template:
         added = getattr(self.tokenizer, "added_tokens_decoder", {})
         control = {token.content: id for id, token in added.items() if token.special}
         if len(control) < len(added):  # some tokenizers do not mark the tokens of message headers as special
-            question, answer = _message("user", "a"), _message("assistant", "b")
+            question, answer = user("a"), assistant("b")
             # Headers occur in both texts; the empty thinking block that some templates add occurs in one only.
             rendered = [self._apply([question], True), self._apply([question, answer, question], False)]
             # A single character, such as the line break in the added tokens of Gemma, is text.
@@ -223,14 +222,10 @@ def _without_tools(messages: Sequence[Message]) -> Iterable[Message]:
         if pending is not None and pending["role"] == "user" and (is_tool or (from_tool and message["role"] == "user")):
             text = f"{pending['content']}\n{message['content']}"
             marked = isinstance(pending["content"], SafeText) and isinstance(message["content"], SafeText)
-            pending, from_tool = _message("user", SafeText(text) if marked else text), True
+            pending, from_tool = user(SafeText(text) if marked else text), True
             continue
         if pending is not None:
             yield pending
         pending, from_tool = ({**message, "role": "user"} if is_tool else message), is_tool
     if pending is not None:
         yield pending
-
-
-def _message(role: Role, content: str) -> Message:
-    return {"role": role, "content": content}

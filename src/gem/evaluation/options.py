@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gem._internal.counts import check_count
+from gem._internal.typed import Count, check_fields
 from gem.conversation.prompt_template import PromptTemplate
 from gem.errors import BadValue
+from gem.evaluation.tasks import Wrap
 from gem.evaluation.versions import digest
 from gem.policies import Policy, Reply, Request, is_async
 from gem.wrappers.prompt_template import PromptTemplateWrapper
 from gem.wrappers.wrapper_factory import is_tool, mcp_wrapper
-
-Wrap = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +33,11 @@ class EvalOptions:
 
     prompt_template: str | None = None
     mcp: str | None = None
-    token_limit: int | None = None
+    token_limit: Count | None = None
     native_tools: bool = False
 
     def __post_init__(self) -> None:
-        check_count("token_limit", self.token_limit, optional=True)
+        check_fields(self)
 
     def wraps(self, policy: Policy) -> tuple[list[Wrap], list[Wrap]]:
         """Return the wrappers below and above those of an environment.

@@ -52,7 +52,6 @@ def rate(
     deals: Mapping[tuple[int, int], Sequence[tuple[float, int]]],
     players: int,
     *,
-    level: float = LEVEL,
     draws: int = 1000,
     seed: int = 0,
 ) -> list[Estimate]:
@@ -86,7 +85,7 @@ def rate(
         points_DNN[:, i, j], points_DNN[:, j, i] = points, games - points
         games_DNN[:, i, j] = games_DNN[:, j, i] = games
     ratings_DN = bradley_terry(points_DNN, games_DNN)
-    tail = 50 * (1 - level)
+    tail = 50 * (1 - LEVEL)
     low_N, high_N = np.percentile(ratings_DN[1:], [tail, 100 - tail], axis=0)
     return [
         Estimate(float(value), float(low), float(high), "bootstrap")

@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from gem._internal.text import shorten
 from gem.errors import BadValue, InfraError
 from gem.trajectory import Trajectory, read_jsonl
 
@@ -97,9 +98,8 @@ class EvalFolder:
 
     def _open(self) -> None:
         """Open the files of records for appending, and lock them until they are closed or this process dies."""
-        files = {}
-        for name in (TRAJECTORIES, FAILURES):
-            files[name] = os.open(self.path / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        files = {name: os.open(self.path / name, flags, 0o644) for name in (TRAJECTORIES, FAILURES)}
         try:
             fcntl.flock(files[TRAJECTORIES], fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -167,7 +167,7 @@ def check_free(path: Path) -> None:
 def _check_same(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Raise BadValue naming the first settings that differ. Those under "notes" and "rescored" may differ."""
     changes = [
-        f"{name} was {_short(old)}, now {_short(new)}"
+        f"{name} was {shorten(json.dumps(old), 60)}, now {shorten(json.dumps(new), 60)}"
         for name, old, new in _differences("", before, now)
         if name.partition(".")[0] not in ("notes", "rescored")
     ]
@@ -186,8 +186,3 @@ def _differences(name: str, before: Any, now: Any) -> Iterator[tuple[str, Any, A
             yield from _differences(f"{name}[{i}]", old, new)
     elif before != now:
         yield name, before, now
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "…"

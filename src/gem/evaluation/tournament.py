@@ -255,23 +255,23 @@ class _Table:
 
     def match(self, number: int, players: Mapping[str, Policy | Player | EpisodicPlayer], seed: int) -> Match:
         pair, game = divmod(number, self.games)
-        by_agent = dict(zip(_AGENTS, (players[self.names[i]] for i in self.seats(number)), strict=True))
+        by_agent = {agent: players[name] for agent, name in self.seats(number).items()}
         return Match(number, derive(seed, "tournament", pair, game // 2), by_agent)
 
-    def seats(self, number: int) -> tuple[int, int]:
-        """Return the indices of the players of the first and the second agent."""
+    def seats(self, number: int) -> dict[str, str]:
+        """Return the name of the player of each agent."""
         pair, game = divmod(number, self.games)
-        i, j = self.pairs[pair]
-        return (i, j) if game % 2 == 0 else (j, i)
+        first, second = (self.names[i] for i in self.pairs[pair])
+        return dict(zip(_AGENTS, (first, second) if game % 2 == 0 else (second, first), strict=True))
 
     def take(self, played: PlayedGame) -> Trajectory:
         """Count a game, and return its record: the trajectory of the seat that moved first."""
         number, mover = played.match.number, played.order[0]
         record = played.trajectories[mover]
-        names = dict(zip(_AGENTS, (self.names[i] for i in self.seats(number)), strict=True))
-        record.episode, record.model, record.group_id = number, names[mover], self._title(number)
+        name = self.seats(number)[mover]
+        record.episode, record.model, record.group_id = number, name, self._title(number)
         if played.failure is None:
-            self._score(number, names[mover], played.scores[mover])
+            self._score(number, name, played.scores[mover])
             self.failures.pop(number, None)
             self.outages = 0
         else:

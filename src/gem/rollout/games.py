@@ -265,13 +265,10 @@ def _ask(games: Sequence[_RunningGame], arrivals: _Arrivals) -> bool:
 
 def _act(policy: Policy, seats: Sequence[tuple[_RunningGame, str]]) -> None:
     """Get the replies of a local policy for these seats, in one batch."""
-    asked, requests = [], []
-    for game, agent in seats:
-        if (request := game.request(policy, agent)) is not None:
-            asked.append((game, agent))
-            requests.append(request)
+    requests = {(game, agent): game.request(policy, agent) for game, agent in seats}
+    asked = {seat: request for seat, request in requests.items() if request is not None}
     started = time.perf_counter()
-    replies = policy.act(requests) if requests else []
+    replies = policy.act(list(asked.values())) if asked else []
     took = time.perf_counter() - started
     for (game, agent), received in zip(asked, replies, strict=True):
         game.replies[agent], game.seconds[agent] = received, took

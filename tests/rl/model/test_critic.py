@@ -122,7 +122,7 @@ def test_a_separate_critic_respects_the_micro_batch_and_trains_float32_weights()
 def test_a_critic_whose_gradient_is_not_finite_names_its_learning_rate():
     critic = Critic(LastToken(), 0, learning_rate=0.03, max_norm=1.0)
     batch = pack([chain(StopReason.MAX_TURNS)])
-    with pytest.raises(InfraError, match=r"critic is nan.*--critic-learning-rate"):
+    with pytest.raises(InfraError, match=r"critic is nan.*learning_rate in --critic-options"):
         critic.fit(batch, [np.array([np.nan, 1.0])], 1, random.Random(0))
 
 

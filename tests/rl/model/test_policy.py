@@ -218,7 +218,7 @@ def test_token_frequencies_match_the_model(model, tokenizer):
 
 
 def test_temperature_zero_takes_the_most_likely_token_with_log_probability_zero(model, tokenizer):
-    player = policy(model, tokenizer).greedy()
+    player = policy(model, tokenizer).variant(temperature=0.0)
     (request,) = requests(player, 1)
     (reply,) = player.act([request])
     ids = list(request.prompt_ids)

@@ -75,4 +75,4 @@ def test_the_exploitability_of_a_policy_that_is_close_to_random_is_close_to_that
 
 def test_a_greedy_policy_has_no_probabilities(policy):
     with pytest.raises(BadValue, match="temperature 0"):
-        strategy_of(policy.greedy(), table())
+        strategy_of(policy.variant(temperature=0.0), table())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -44,10 +44,7 @@ class Display:
         done, planned = total(report, "done"), total(report, "planned")
         line = self._line(report, self.before)
         if self.live is not None:
-            grid = Table.grid()
-            grid.add_row(report_table(report))
-            grid.add_row(line)
-            self.live.update(grid, refresh=True)
+            self.live.update(Group(report_table(report), line), refresh=True)
         elif done * 10 // planned > self.tenths:
             self.tenths = done * 10 // planned
             self.console.print(line, soft_wrap=True)

@@ -16,6 +16,7 @@ from gem.errors import BadValue
 from gem.evaluation.tasks import (
     EvalEnv,
     TaskSet,
+    Wrap,
     ask_only,
     generated_tasks,
     held_out_seeds,
@@ -30,7 +31,6 @@ from gem.rl.config import TrainConfig
 from gem.rl.environments import EvalSetting, TrainEnv, wrapper_fns
 from gem.seeding import derive, permuted
 
-Wrap = Callable[[Any], Any]
 HELD_BACK = 0.1  # share of the rows of a data set that is held back from training for the evaluation
 POOL = 64  # seeds of a curriculum over seeds
 

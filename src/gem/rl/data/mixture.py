@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from gem.evaluation.tasks import Wrap
 from gem.policies import Policy
 from gem.rl.config import TrainConfig
 from gem.rl.data.curriculum import ItemSampler, Learnability
-from gem.rl.data.evaluation import Evaluation, Wrap, curriculum_items, group_order
+from gem.rl.data.evaluation import Evaluation, curriculum_items, group_order
 from gem.rl.data.self_play import PastPolicies, SelfPlayCollector
 from gem.rl.environments import EnvSetting, wrapper_fns
 from gem.rl.metrics import Metrics
@@ -85,20 +86,19 @@ class Mixture:
             if group_size == 1 and plan is None and not items:
                 vec_env = make_slots(config, env, tokenizer, seeds, rows=rows.wraps, group_size=1)
                 self.collectors.append(Collector(vec_env))
+                continue
+            seed_of: Callable[[int], int]
+            if items:
+                wraps, item_seeds = curriculum_items(config, env, rows)
+                self.items.append(ItemSampler(item_seeds, config.seed, "curriculum", i))
+                seed_of = self.items[i].seed_of
             else:
-                seed_of: Callable[[int], int]
-                if items:
-                    wraps, item_seeds = curriculum_items(config, env, rows)
-                    self.items.append(ItemSampler(item_seeds, config.seed, "curriculum", i))
-                    seed_of = self.items[i].seed_of
-                else:
-                    wraps, seed_of = group_order(config, env, rows)
-                vec_env = make_slots(config, env, tokenizer, seeds, rows=wraps, autoreset="disabled")
-                self.collectors.append(
-                    GroupCollector(vec_env, group_size, seed_of)
-                    if plan is None
-                    else BranchCollector(vec_env, plan, seed_of)
-                )
+                wraps, seed_of = group_order(config, env, rows)
+            vec_env = make_slots(config, env, tokenizer, seeds, rows=wraps, autoreset="disabled")
+            if plan is None:
+                self.collectors.append(GroupCollector(vec_env, group_size, seed_of))
+            else:
+                self.collectors.append(BranchCollector(vec_env, plan, seed_of))
 
     def collect(self, policies: Sequence[Policy], episodes: int, number: int) -> MixedBatch:
         """Collect a batch.

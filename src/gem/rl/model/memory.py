@@ -36,13 +36,12 @@ class MemoryEstimate(NamedTuple):
         return sum(self.always.values()) + max(sum(self.learning.values()), sum(self.sampling.values()))
 
 
-def estimate_memory(model: Any, config: TrainConfig, *, tokens: int, slots: int | None = None) -> MemoryEstimate:
+def estimate_memory(model: Any, config: TrainConfig, *, tokens: int) -> MemoryEstimate:
     """Estimate the memory of a run. Computes nothing on the device and reads no weights.
 
     Args:
         model: the model to train, on any device, also "meta".
         tokens: length of the longest sequence, prompt and replies.
-        slots: sequences sampled together; None for those of the configuration.
 
     Raises:
         BadValue: the model does not run on the device "meta", as is the case for most mixtures of experts.
@@ -51,7 +50,7 @@ def estimate_memory(model: Any, config: TrainConfig, *, tokens: int, slots: int 
     trained = [p for p in parameters if p.requires_grad]
     rows = min(config.micro_batch or config.minibatch, config.batch)
     vocabulary = model.get_output_embeddings().weight.shape[0]
-    slots = slots or config.slots or config.batch
+    slots = config.slots or config.batch
     always = {"weights": _bytes(parameters), "gradients": _bytes(trained)}
     always["optimizer"] = sum(_ADAM_BYTES * p.numel() for p in trained)
     if config.kl:

@@ -142,10 +142,6 @@ class CausalLMPolicy:
         """Drop the keys and values that are kept between turns."""
         self._kept.clear()
 
-    def greedy(self) -> CausalLMPolicy:
-        """Return a policy with the same model that always takes the most likely token."""
-        return self.variant(temperature=0.0)
-
     def act(self, requests: Sequence[Request]) -> list[Reply]:
         """Sample a reply to each prompt. One over max_prompt_tokens gets none, with the finish "context_overflow"."""
         limit = self.max_prompt_tokens

@@ -6,7 +6,7 @@ import json
 import math
 import reprlib
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -185,9 +185,11 @@ class Learner:
         elif config.kl_in == "loss":  # otherwise the rewards of continuations depend on their tokens
             batch = [e for e in batch if trajectories[e.episode].branch is None]
         if self.reference is not None:
-            batch = self._scored(batch, self.reference, lambda example, logp_T: replace(example, reference_T=logp_T))
+            scores = self._logp(batch, self.reference)
+            batch = [replace(e, reference_T=logp_T) for e, logp_T in zip(batch, scores, strict=True)]
         if config.truncated_is is not None:
-            batch = self._scored(batch, self.policy, self._truncate_importance)
+            scores = self._logp(batch, self.policy)
+            batch = [_reweighted(e, logp_T, config.truncated_is) for e, logp_T in zip(batch, scores, strict=True)]
         if config.aggregation == "sequence-mean":
             batch = with_equal_replies(batch)
         episodes = episode_rewards(batch, trajectories, config.kl if config.kl_in == "reward" else 0.0)
@@ -299,23 +301,18 @@ class Learner:
         version = self.policy.version
         current = [t for t in trajectories if t.turns[-1].policy_version == version][:GAP_EPISODES]
         gaps: list[float] = []
-        for e in self._scored(pack(current), self.policy, lambda example, logp_T: replace(example, old_T=logp_T)):
+        batch = pack(current)
+        for e, logp_T in zip(batch, self._logp(batch, self.policy), strict=True):
             s, turns = e.sequence, current[e.episode].turns
-            assert e.old_T is not None
-            for k, trained, scored, sampled in zip(s.turn_T, s.loss_mask_T, e.old_T, s.logprobs_T, strict=True):
+            for k, trained, scored, sampled in zip(s.turn_T, s.loss_mask_T, logp_T, s.logprobs_T, strict=True):
                 if trained and turns[k].policy_version == version:
                     gaps.append(abs(scored - sampled))
         return statistics.fmean(gaps) if gaps else None
 
     @torch.no_grad()
-    def _scored(
-        self,
-        batch: Sequence[Example],
-        policy: CausalLMPolicy,
-        add: Callable[[Example, Sequence[float]], Example],
-    ) -> list[Example]:
-        """Add the log-probabilities of the trained tokens under a policy to each example; 0 for other tokens."""
-        scored = list(batch)
+    def _logp(self, batch: Sequence[Example], policy: CausalLMPolicy) -> list[list[float]]:
+        """Return the log-probabilities of the trained tokens of each example under a policy; 0 for other tokens."""
+        found: list[list[float]] = [[] for _ in batch]
         order = sorted(range(len(batch)), key=lambda i: len(batch[i].sequence.ids_T), reverse=True)
         size = self.config.micro_batch or self.config.minibatch
         for start in range(0, len(order), size):
@@ -323,17 +320,17 @@ class Learner:
             mb = collate([batch[i] for i in chosen], policy.pad_id).to(policy.model.device)
             rows = policy.score(mb.ids_BT, mb.attend_BT, mb.mask_BT, mb.images).logp_BT.tolist()
             for i, row in zip(chosen, rows, strict=True):
-                scored[i] = add(batch[i], row[: len(batch[i].sequence.ids_T)])
-        return scored
+                found[i] = row[: len(batch[i].sequence.ids_T)]
+        return found
 
-    def _truncate_importance(self, example: Example, logp_T: Sequence[float]) -> Example:
-        limit, sequence = self.config.truncated_is, example.sequence
-        assert limit is not None
-        ratios_T = [
-            count and count * min(math.exp(min(logp - sampled, 20.0)), limit)
-            for count, logp, sampled in zip(example.counts_T, logp_T, sequence.logprobs_T, strict=True)
-        ]
-        return replace(example, old_T=logp_T, weight_T=ratios_T)
+
+def _reweighted(example: Example, logp_T: Sequence[float], limit: float) -> Example:
+    """Weigh each token by the ratio of its probability now, of which logp_T is the log, and when it was sampled."""
+    ratios_T = [
+        count and count * min(math.exp(min(logp - sampled, 20.0)), limit)
+        for count, logp, sampled in zip(example.counts_T, logp_T, example.sequence.logprobs_T, strict=True)
+    ]
+    return replace(example, old_T=logp_T, weight_T=ratios_T)
 
 
 def _checked(computed: Any, indices: Sequence[int], episodes: Sequence[EpisodeRewards], name: str) -> list[Floats]:

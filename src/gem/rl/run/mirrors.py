@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 from gem.errors import require
@@ -32,12 +33,15 @@ def open_mirror(kind: str, folder: RunFolder, config: Mapping[str, Any], update:
     Raises:
         MissingDependency: the library is not installed.
     """
-    kinds: dict[str, Callable[[RunFolder, Mapping[str, Any], int], MetricsMirror]] = {
-        "tensorboard": _TensorBoard,
-        "wandb": _WeightsAndBiases,
-        "trackio": _Trackio,
-    }
-    return kinds[kind](folder, config, update)
+    if kind == "tensorboard":
+        return _TensorBoard(folder.path / "tensorboard", update)
+    library, name = require(kind, extra=kind), folder.path.resolve().name
+    options = {"project": PROJECT, "name": name, "config": dict(config), "resume": "allow"}
+    if kind == "wandb":
+        id = re.sub(r"[^\w.-]", "-", name)  # ids may not contain / \ # ? % :
+        return _Tracker(library.init(id=id, dir=str(folder.path), **options))
+    library.init(**options)
+    return _Tracker(library)
 
 
 def scalars(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
@@ -56,10 +60,10 @@ def scalars(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, flo
 
 
 class _TensorBoard:
-    def __init__(self, folder: RunFolder, config: Mapping[str, Any], update: int) -> None:
+    def __init__(self, folder: Path, update: int) -> None:
         require("tensorboard", extra="tensorboard")
         writer = require("torch.utils.tensorboard", extra="tensorboard").SummaryWriter
-        self._writer = writer(str(folder.path / "tensorboard"), purge_step=update + 1)
+        self._writer = writer(str(folder), purge_step=update + 1)
 
     def write(self, row: Metrics) -> None:
         for name, value in scalars(row):
@@ -70,33 +74,14 @@ class _TensorBoard:
         self._writer.close()
 
 
-class _WeightsAndBiases:
-    def __init__(self, folder: RunFolder, config: Mapping[str, Any], update: int) -> None:
-        wandb = require("wandb", extra="wandb")
-        name = folder.path.resolve().name
-        self._run = wandb.init(
-            project=PROJECT,
-            id=re.sub(r"[^\w.-]", "-", name),  # ids may not contain / \ # ? % :
-            name=name,
-            dir=str(folder.path),
-            config=dict(config),
-            resume="allow",
-        )
+class _Tracker:
+    """A mirror in a run of wandb, or in trackio, whose module has the same functions."""
+
+    def __init__(self, run: Any) -> None:
+        self._run = run
 
     def write(self, row: Metrics) -> None:
         self._run.log(dict(scalars(row)), step=row["update"])
 
     def close(self) -> None:
         self._run.finish()
-
-
-class _Trackio:
-    def __init__(self, folder: RunFolder, config: Mapping[str, Any], update: int) -> None:
-        self._trackio = require("trackio", extra="trackio")
-        self._trackio.init(project=PROJECT, name=folder.path.resolve().name, config=dict(config), resume="allow")
-
-    def write(self, row: Metrics) -> None:
-        self._trackio.log(dict(scalars(row)), step=row["update"])
-
-    def close(self) -> None:
-        self._trackio.finish()
