@@ -84,7 +84,7 @@ SUB_ROWS = {
         ("sandbox",),
         ("__init__",),
     ],
-    "sandbox.remote": [("protocol",), ("machine", "server"), ("client",), ("__init__",)],
+    "sandbox.remote": [("protocol",), ("client", "server"), ("__init__",)],
     "vector": [
         ("slots", "stats"),
         ("engine", "orders", "worker"),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, TypeVar
 
 from gem.errors import BadValue, SandboxError
@@ -53,9 +52,7 @@ class Session(ABC):
     def __enter__(self: SessionT) -> SessionT:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -222,7 +219,5 @@ class Sandbox(ABC):
     def __enter__(self: SandboxT) -> SandboxT:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -14,7 +14,6 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from gem.errors import BadValue, SandboxError
@@ -188,9 +187,7 @@ class Machine(ABC):
     def __enter__(self) -> Machine:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

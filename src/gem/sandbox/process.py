@@ -228,7 +228,10 @@ class ProcessStreams:
             if left <= 0:
                 return Status.TIMEOUT
             for key, _ in self.selector.select(left if self.pidfd is not None else min(left, POLL_INTERVAL_S)):
-                self._transfer(key.fd)
+                if key.fd in self.sinks:
+                    self._read(key.fd)
+                elif key.fd == self.process.stdin:
+                    self._write()
             if any(sink.total > max_bytes for sink in self.sinks.values()):
                 return Status.OUTPUT_LIMIT
         return None
@@ -257,12 +260,6 @@ class ProcessStreams:
                 if fd not in self.selector.get_map() or not self._read(fd):
                     break
 
-    def _transfer(self, fd: int) -> None:
-        if fd in self.sinks:
-            self._read(fd)
-        elif fd == self.process.stdin:
-            self._write()
-
     def _read(self, fd: int) -> bool:
         """Read a chunk and return True if any data was read. Unregisters the stream at end of file."""
         try:
@@ -272,7 +269,7 @@ class ProcessStreams:
         if not data:
             self.selector.unregister(fd)
             return False
-        if fd == self.process.stdout and not self.started and data:
+        if fd == self.process.stdout and not self.started:
             self.started, data = True, data[1:]
         self.sinks[fd].add(data)
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -309,9 +309,7 @@ class ToolSet:
             prefix = "The call is malformed" if call.error is ToolErrorType.MALFORMED else "The call failed"
             return PlannedCall(call, entry and entry.tool, ToolResult(f"{prefix}: {call.reason}", call.error))
         if entry is None:
-            hint = did_you_mean(call.name[:200], self._entries)
-            text = f"There is no tool {shorten(call.name, 80)!r}{hint}  (available: {', '.join(self._entries)})"
-            return PlannedCall(call, None, ToolResult(text, ToolErrorType.UNKNOWN_TOOL))
+            return PlannedCall(call, None, unknown_tool(call.name, self._entries))
         if error := entry.validate(call.arguments):
             text = f"Invalid arguments for {call.name}: {error}"
             return PlannedCall(call, entry.tool, ToolResult(text, ToolErrorType.BAD_ARGUMENTS))
@@ -321,6 +319,12 @@ class ToolSet:
                 text = f"The call to {call.name} is empty: nothing was run."
                 return PlannedCall(call, entry.tool, ToolResult(text, ToolErrorType.EMPTY))
         return PlannedCall(call, entry.tool)
+
+
+def unknown_tool(name: str, known: Collection[str]) -> ToolResult:
+    """Return the result of a call to a function that no tool has."""
+    text = f"There is no tool {shorten(name, 80)!r}{did_you_mean(name[:200], known)}  (available: {', '.join(known)})"
+    return ToolResult(text, ToolErrorType.UNKNOWN_TOOL)
 
 
 def _groups(planned: Sequence[PlannedCall]) -> list[list[PlannedCall]]:

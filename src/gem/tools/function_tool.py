@@ -87,8 +87,6 @@ class FunctionTool(BaseTool):
         try:
             value = self.function(**converted)
             return ToolResult(_to_text(asyncio.run(value) if inspect.iscoroutine(value) else value))
-        except InfraError:
-            raise
         except Exception as e:  # user code may raise anything
             return _error_result(e)
 
@@ -100,8 +98,6 @@ class FunctionTool(BaseTool):
             return ToolResult(f"Invalid arguments for {call.name}: {converted}", ToolErrorType.BAD_ARGUMENTS)
         try:
             return ToolResult(_to_text(await self.function(**converted)))
-        except InfraError:
-            raise
         except Exception as e:  # user code may raise anything
             return _error_result(e)
 
@@ -136,6 +132,9 @@ def _to_text(value: Any) -> str:
 
 
 def _error_result(error: Exception) -> ToolResult:
+    """Return the result of a call whose function raised an exception. Raises an InfraError again."""
+    if isinstance(error, InfraError):
+        raise error
     timed_out = isinstance(error, (TimeoutError, asyncio.TimeoutError))
     error_type = ToolErrorType.TIMEOUT if timed_out else ToolErrorType.ERROR
     return ToolResult(f"{type(error).__name__}: {error}".rstrip(": "), error_type)

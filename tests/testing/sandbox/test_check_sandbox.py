@@ -8,8 +8,8 @@ import pytest
 
 from gem.errors import SandboxError
 from gem.sandbox import Report, Result, Status
-from gem.sandbox.command.sandbox import CommandSession
 from gem.sandbox.command.subprocess_ import SubprocessSandbox
+from gem.sandbox.interpreter_session import InterpreterSession
 from gem.testing.sandbox import limits as sandbox_limits
 from gem.testing.sandbox.check_sandbox import CHECKS, CONTAINMENT_CHECKS, check_sandbox
 
@@ -54,7 +54,7 @@ class HasNoFunctions(SubprocessSandbox):
         return super().run_tests(program, cases, **options)
 
 
-class _Forgetful(CommandSession):
+class _Forgetful(InterpreterSession):
     def run(self, code, **options):
         result = super().run(code, **options)
         self._end()

@@ -786,6 +786,6 @@ def test_the_published_arguments_of_the_constructors_work(own):
     assert [server.name for server in tool.servers] == ["plain"]
     assert {"name", "description", "parameters"} == set(tool.get_available_tools()[0])
     tool.reconfigure(params, None, {"X-Key": "1"})
-    assert tool._settings["headers"] == (("X-Key", "1"),) and tool._settings["max_retries"] == 0
+    assert tool._options.headers == (("X-Key", "1"),) and tool._options.max_retries == 0
     twin = MCPTool(params, None, None, None, None, None, 0, 0.0, 5.0, False, 2)
-    assert (twin.num_workers, twin._settings["timeout"]) == (2, 5.0)
+    assert (twin.num_workers, twin._options.timeout) == (2, 5.0)

@@ -77,7 +77,7 @@ def test_tools_share_an_index_opened_from_a_folder_or_a_file(kind, tmp_path):
     tool = SearchTool(index=tmp_path / "index" if kind == "folder" else str(corpus))
     other = tool.spawn()
     assert ask(tool, "Faust").text == ask(other, "Faust").text == FAUST
-    assert tool._open_index() is other._open_index()
+    assert tool._index_here() is other._index_here()
     tool.close()
     assert ask(other, "Faust").text == ask(tool, "Faust").text == FAUST
     assert ask(pickle.loads(pickle.dumps(tool)), "Faust").text == FAUST

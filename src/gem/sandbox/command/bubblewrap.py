@@ -84,13 +84,10 @@ class BubblewrapSandbox(CommandSandbox):
         return _starter(os.getpid()).submit(_BubblewrapProcess, command, _filter(limits.network)).result()
 
     def _rlimits(self, limits: Limits) -> dict[str, tuple[int, int]]:
-        cpu_s = max(1, round(limits.cpu_seconds))
         return {
+            **super()._rlimits(limits),
             "RLIMIT_AS": (limits.memory_bytes, limits.memory_bytes),
-            "RLIMIT_CPU": (cpu_s, cpu_s + 1),
-            "RLIMIT_FSIZE": (limits.disk_bytes, limits.disk_bytes),
             "RLIMIT_NPROC": (limits.processes, limits.processes),
-            "RLIMIT_CORE": (0, 0),
         }
 
 

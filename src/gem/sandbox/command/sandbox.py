@@ -14,10 +14,10 @@ import json
 import time
 import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gem.errors import SandboxError
 from gem.sandbox.base import Sandbox, Session
@@ -40,6 +40,7 @@ SESSION_CPU_S = 10.0**9  # CPU limit of a session whose limits have no cpu_s; it
 INTERRUPT_S = 1.0  # seconds to wait for a cell to react to an interrupt
 VALUE_BYTES = 1 << 20  # default limit of the size of a return value, as in forkserver/entry/values.py
 ANSWER_BYTES = 1 << 16  # maximum size of the answers to a function call or a cell, without the return value
+Answered = TypeVar("Answered")
 _open: weakref.WeakSet[CommandSandbox] = weakref.WeakSet()
 
 
@@ -50,7 +51,7 @@ class CommandSandbox(Sandbox):
         self.limits = limits or Limits()
         self.closed = False
         self._processes: weakref.WeakSet[CommandProcess] = weakref.WeakSet()
-        self._sessions: weakref.WeakSet[CommandSession] = weakref.WeakSet()
+        self._sessions: weakref.WeakSet[InterpreterSession] = weakref.WeakSet()
         _open.add(self)
 
     @abstractmethod
@@ -64,12 +65,19 @@ class CommandSandbox(Sandbox):
 
     def _rlimits(self, limits: Limits) -> dict[str, tuple[int, int]]:
         """Return the resource limits to set before the program starts: name in module resource → (soft, hard)."""
-        return {}
+        cpu_s = max(1, round(limits.cpu_seconds))
+        return {
+            "RLIMIT_CPU": (cpu_s, cpu_s + 1),
+            "RLIMIT_FSIZE": (limits.disk_bytes, limits.disk_bytes),
+            "RLIMIT_CORE": (0, 0),
+        }
 
     def session(self, *, limits: Limits | None = None) -> Session:
         limits = limits or self.limits
         job = self._encoded(_relay_job("cells", {}), replace(limits, cpu_s=limits.cpu_s or SESSION_CPU_S))
-        session = CommandSession(lambda: self._started(limits, for_session=True), job, limits)
+        session = InterpreterSession(
+            lambda: _CommandInterpreter(self._started(limits, for_session=True), job, limits), limits
+        )
         self._sessions.add(session)
         return session
 
@@ -99,7 +107,7 @@ class CommandSandbox(Sandbox):
             ended, killed_for, wall_s = _supervise(process, data, relay, relay.relay_errors, limits, last=False)
         ended = relay.program_exit(ended)
         status = killed_for or status_of(ended, limits, wall_s)
-        return ended.result(status, relay.out, relay.err, wall_s, value=relay.value)
+        return ended.result(status, relay.out, relay.err, wall_s, value=relay.answered("value", str))
 
     def _encoded(self, job: Mapping[str, Any], limits: Limits, files: Mapping[str, bytes] | None = None) -> bytes:
         """Encode a job for inside.py."""
@@ -203,36 +211,27 @@ class RelayOutput:
         if self.exit_code is None and not self.answers:
             return relay
         return ProcessExit.of(
-            self.exit_code or self._answered("exit_code", int) or 0,
-            cpu_s=self._answered("cpu_s", float) or relay.cpu_s,
+            self.exit_code or self.answered("exit_code", int) or 0,
+            cpu_s=self.answered("cpu_s", float) or relay.cpu_s,
             max_rss_bytes=relay.max_rss_bytes,
-            out_of_memory=bool(self._answered("out_of_memory", bool)),
+            out_of_memory=bool(self.answered("out_of_memory", bool)),
         )
 
-    @property
-    def value(self) -> str | None:
-        value: str | None = self._answered("value", str)
-        return value
-
-    def _answered(self, key: str, kind: type[Any]) -> Any:
+    def answered(self, key: str, kind: type[Answered]) -> Answered | None:
+        """Return a field of the first answer; None if there is none of that type."""
         value = self.answers[0].get(key) if self.answers else None
         return value if isinstance(value, kind) else None
 
 
-class CommandSession(InterpreterSession):
-    """A session whose interpreter runs in a CommandProcess.
+class _CommandInterpreter:
+    """The interpreter of a session, in a process that runs inside.py.
 
     Args:
-        start: starts inside.py.
+        process: just started; this object closes it.
         job: the encoded job that inside.py receives.
-        limits: wall_s and output_bytes apply to each cell.
+        limits: output_bytes applies to each cell.
     """
 
-    def __init__(self, start: Callable[[], CommandProcess], job: bytes, limits: Limits) -> None:
-        super().__init__(lambda: _CommandInterpreter(start(), job, limits), limits)
-
-
-class _CommandInterpreter:
     def __init__(self, process: CommandProcess, job: bytes, limits: Limits) -> None:
         self.process, self.limits = process, limits
         self.relay = RelayOutput(limits.output_bytes)
@@ -297,10 +296,8 @@ def environment(folder: str, prefix: str) -> dict[str, str]:
         folder: working directory of the program.
         prefix: installation prefix of the interpreter.
     """
-    threads = dict.fromkeys(
-        ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"
-    )  # each additional thread would reserve memory
     path = f"{prefix}/bin:/usr/local/bin:/usr/bin:/bin"
+    threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # each additional thread would reserve memory
     return {"PATH": path, "HOME": folder, "TMPDIR": folder, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", **threads}
 
 

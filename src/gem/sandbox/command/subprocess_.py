@@ -42,6 +42,9 @@ class SubprocessSandbox(CommandSandbox):
     def _start(self, limits: Limits, *, for_session: bool) -> CommandProcess:
         return _TemporaryFolderProcess()
 
+    def _rlimits(self, limits: Limits) -> dict[str, tuple[int, int]]:
+        return {}  # as report() says
+
 
 class _TemporaryFolderProcess(CommandProcess):
     """A process that runs inside.py in a temporary working directory, which close() removes."""

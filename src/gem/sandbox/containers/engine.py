@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -62,7 +63,8 @@ class ContainerEngine:
         if shutil.which(name) is None:
             raise SandboxError(f"{name} is not installed; install podman or docker")
         self._flags: _Flags | None = None
-        self.folder = client_folder()
+        # Clients run in a folder of their own, because podman leaves files there. For its name, see machine_name().
+        self.folder = tempfile.mkdtemp(prefix=f"gem-{_pid_namespace()}-{os.getpid()}-")
         weakref.finalize(self, _remove, self.folder, os.getpid())
         self.storage: tuple[str, ...] = ()
         try:
@@ -127,17 +129,14 @@ class ContainerEngine:
 
     def _try_flags(self, image: str) -> _Flags:
         trouble = ""
-        for limited in (True, False):
-            for ulimits in _ULIMITS:
-                for options in _RUNTIMES[self.name]:
-                    flags = _Flags(options, ulimits, limited)
-                    call = [*options, "run", "--rm", "--network", "none", "--pull", "never", *ulimits]
-                    call += limit_flags(Limits()) if limited else []
-                    try:
-                        self.ask(*call, "--entrypoint", "/bin/sh", image, "-c", ":")
-                        return flags
-                    except SandboxError as e:
-                        trouble = str(e)
+        for limited, ulimits, options in itertools.product((True, False), _ULIMITS, _RUNTIMES[self.name]):
+            call = [*options, "run", "--rm", "--network", "none", "--pull", "never", *ulimits]
+            call += limit_flags(Limits()) if limited else []
+            try:
+                self.ask(*call, "--entrypoint", "/bin/sh", image, "-c", ":")
+                return _Flags(options, ulimits, limited)
+            except SandboxError as e:
+                trouble = str(e)
         raise SandboxError(f"{self.name} cannot start a container of {image}: {trouble}")
 
     def _remove_orphans(self) -> None:
@@ -211,11 +210,6 @@ class ContainerEngine:
 def machine_name() -> str:
     """Return a name for the container of a machine, from which other processes can see whether its process lives."""
     return f"gem-{_pid_namespace()}-{os.getpid()}-{uuid.uuid4().hex}"
-
-
-def client_folder() -> str:
-    """Make a temporary folder in which clients run, because podman leaves files there. See machine_name()."""
-    return tempfile.mkdtemp(prefix=f"gem-{_pid_namespace()}-{os.getpid()}-")
 
 
 def _is_orphan(name: str) -> bool:

@@ -24,9 +24,10 @@ from typing import Any
 
 from gem.errors import BadValue, SandboxError
 from gem.sandbox.containers.engine import LABEL, ContainerEngine, machine_name
-from gem.sandbox.containers.shell import ContainerCall, ContainerShell
+from gem.sandbox.containers.shell import ContainerShell, serve_program
 from gem.sandbox.machine import FILE, FOLDER, LINK, STATES, FileEntry, Machine, MachineFiles, entries_of
 from gem.sandbox.output import Capture
+from gem.sandbox.process import CommandProcess
 from gem.sandbox.results import Limits, Result, Status
 
 MIN_DISK_BYTES = 1 << 30  # of limits.disk_bytes for files that the host reads; a container has no disk limit
@@ -181,11 +182,12 @@ class ContainerMachine(Machine):
         before = {1, *self._processes()}
         start, seconds = time.monotonic(), self.limits.wall_s if wall_s is None else wall_s
         kept = Capture(self.limits.output_bytes)
-        with ContainerCall(self.engine.command(*call, self.name, *arguments), self.engine.folder) as client:
-            why = client.serve(kept, stdin, start + seconds)
+        command = self.engine.command(*call, self.name, *arguments)
+        with contextlib.closing(CommandProcess(command, folder=self.engine.folder)) as client:
+            why = serve_program(client, kept, stdin, start + seconds)
             if why is not None:
                 self._kill(keep=before)
-            code = client.code()
+            code = client.finish().exit_code
         if code != 0 and not self._is_running():
             self.ended, why = "killed", why or Status.KILLED
         status = why or (Status.OK if code == 0 else Status.ERROR)

@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import uuid
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
@@ -19,9 +18,8 @@ from typing import Any
 
 from gem.errors import SandboxError
 from gem.sandbox.command.sandbox import INTERPRETER_FLAGS, CommandSandbox, environment
-from gem.sandbox.containers.engine import ContainerEngine, client_folder, find_engine, limit_flags
+from gem.sandbox.containers.engine import ContainerEngine, find_engine, limit_flags
 from gem.sandbox.containers.machine import ContainerMachine
-from gem.sandbox.forkserver.limits.removal import remove_tree
 from gem.sandbox.machine import Machine, MachineFiles
 from gem.sandbox.process import CommandProcess, ProcessExit, exit_from_client
 from gem.sandbox.results import Limits, Report
@@ -52,7 +50,6 @@ class _ContainerSandbox(CommandSandbox):
     engine: str
 
     def __init__(self, *, limits: Limits | None = None, image: str | None = None, runtime: str | None = None) -> None:
-        super().__init__(limits=limits)
         self.image, self.runtime = image or IMAGE, runtime
         self._owner = os.getpid()
         self.label = f"{LABEL}={uuid.uuid4().hex}"
@@ -60,8 +57,7 @@ class _ContainerSandbox(CommandSandbox):
         self.client.ask("version")
         if not self.client.has(self.image):
             raise SandboxError(f"{self.engine} has no image {self.image}; run `{self.engine} pull {self.image}`")
-        self._folder = client_folder()
-        self._remove_folder = weakref.finalize(self, _remove, self._folder, self._owner)
+        super().__init__(limits=limits)  # last: from here on, close() is called at exit
 
     def machine(
         self,
@@ -109,10 +105,9 @@ class _ContainerSandbox(CommandSandbox):
 
     def close(self) -> None:
         """Remove all containers of this sandbox, including any left behind by a host thread that crashed."""
-        was_closed, started = self.closed, hasattr(self, "_remove_folder")
+        was_closed = self.closed
         super().close()
-        if started and not was_closed and self._owner == os.getpid():
-            self._remove_folder()
+        if not was_closed and self._owner == os.getpid():
             with contextlib.suppress(SandboxError):
                 call = ("ps", "--all", "--quiet", "--filter", f"label={self.label}")
                 if left := self.client.ask(*call).decode().split():
@@ -121,7 +116,7 @@ class _ContainerSandbox(CommandSandbox):
     def _start(self, limits: Limits, *, for_session: bool) -> CommandProcess:
         name = f"gem-{uuid.uuid4().hex}"
         arguments = [*self._arguments(name, limits), *self._command(limits, for_session)]
-        return _ContainerClient(self.client, name, arguments, self._folder)
+        return _ContainerClient(self.client, name, arguments)
 
     def _arguments(self, name: str, limits: Limits) -> Iterator[str]:
         shared, flags = limits.disk_bytes // SHARED_MEMORY, self.client.flags(self.image)
@@ -145,14 +140,6 @@ class _ContainerSandbox(CommandSandbox):
             yield from ("timeout", "--kill-after=1", str(ceil(limits.wall_s) + 2))
         yield from ("python3", *INTERPRETER_FLAGS)
 
-    def _rlimits(self, limits: Limits) -> dict[str, tuple[int, int]]:
-        cpu_s = max(1, round(limits.cpu_seconds))
-        return {
-            "RLIMIT_CPU": (cpu_s, cpu_s + 1),
-            "RLIMIT_FSIZE": (limits.disk_bytes, limits.disk_bytes),
-            "RLIMIT_CORE": (0, 0),
-        }
-
 
 class DockerSandbox(_ContainerSandbox):
     __doc__ = _ContainerSandbox.__doc__
@@ -167,9 +154,9 @@ class PodmanSandbox(_ContainerSandbox):
 class _ContainerClient(CommandProcess):
     """The client process of the engine for one container. The client exits when the container exits."""
 
-    def __init__(self, client: ContainerEngine, name: str, arguments: Sequence[str], folder: str) -> None:
+    def __init__(self, client: ContainerEngine, name: str, arguments: Sequence[str]) -> None:
         self.client, self.container = client, name
-        super().__init__(client.command(*arguments), folder=folder)
+        super().__init__(client.command(*arguments), folder=client.folder)
 
     def kill(self) -> None:
         if self.owner == os.getpid() and not self.finished and not self.exited():
@@ -193,8 +180,3 @@ class _ContainerClient(CommandProcess):
     def _remove(self) -> None:
         with contextlib.suppress(SandboxError):  # raised if the container is already removed, as it usually is
             self.client.remove([self.container])
-
-
-def _remove(folder: str, owner: int) -> None:
-    if owner == os.getpid():
-        remove_tree(folder)

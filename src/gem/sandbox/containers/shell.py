@@ -130,26 +130,11 @@ class ContainerShell:
         self.process.close()
 
 
-class ContainerCall:
-    """A call of the engine that runs a program in a container."""
-
-    def __init__(self, command: Sequence[str], folder: str) -> None:
-        self.process = CommandProcess(command, folder=folder)
-
-    def __enter__(self) -> ContainerCall:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.close()
-
-    def serve(self, kept: Capture, stdin: bytes, deadline: float) -> Status | None:
-        errors = Capture(kept.limit)
-        with contextlib.closing(ProcessStreams(self.process, kept, errors)) as streams:
-            streams.started = True  # no start signal
-            streams.send(stdin, last=True)
-            why = streams.serve(deadline=deadline, max_bytes=FLOOD_FACTOR * kept.limit)
-            streams.drain()
-        return why
-
-    def code(self) -> int | None:
-        return self.process.finish().exit_code
+def serve_program(client: CommandProcess, kept: Capture, stdin: bytes, deadline: float) -> Status | None:
+    """Transfer the input and output of a single program until it ends. Returns the limit that it exceeded, or None."""
+    with contextlib.closing(ProcessStreams(client, kept, Capture(kept.limit))) as streams:
+        streams.started = True  # no start signal
+        streams.send(stdin, last=True)
+        why = streams.serve(deadline=deadline, max_bytes=FLOOD_FACTOR * kept.limit)
+        streams.drain()
+    return why

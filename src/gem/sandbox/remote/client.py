@@ -1,19 +1,21 @@
-"""Sandbox that runs programs on a remote server over HTTP. See protocol.py. Requires aiohttp."""
+"""Sandbox, sessions and machines on a remote server over HTTP. See protocol.py. Requires aiohttp."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from gem._internal.http_client import HttpClient, HttpRequest, RequestError, bearer, check_url, wait_for
 from gem.errors import BadValue, SandboxError, require
 from gem.sandbox.base import Sandbox, Session
-from gem.sandbox.inputs import Job, as_base64
-from gem.sandbox.machine import HOME, Machine, MachineFiles, entries_of
+from gem.sandbox.inputs import Job, as_bytes
+from gem.sandbox.machine import HOME, FileEntry, Machine, MachineFiles, Typed, entries_of
+from gem.sandbox.machine_protocol import pack, unpack
 from gem.sandbox.remote import protocol
-from gem.sandbox.remote.machine import RemoteMachine
 from gem.sandbox.results import Case, Limits, Report, Result
 
 GRACE_S = 60.0  # seconds added to the time limit of a run, for starting the run and transferring the result
@@ -47,28 +49,27 @@ class RemoteSandbox(Sandbox):
         self._client = _Client(self.url)
 
     def _run(self, job: Job) -> Result:
-        files = {path: as_base64(content) for path, content in job.files.items()}
-        body: dict[str, Any] = {"command": job.command} if job.command else {"program": as_base64(job.program)}
-        body |= {"stdin": as_base64(job.stdin), "files": files}
+        body: dict[str, Any] = {"command": job.command} if job.command else {"program": as_bytes(job.program)}
+        body |= {"stdin": as_bytes(job.stdin), "files": job.files}
         answer = self._send("POST", "/exec" if job.command else "/run", body, job.limits, job.limits.wall_s)
-        return protocol.decoded(protocol.unpacked_result, answer)
+        return protocol.decoded(answer, Result)
 
     def _run_tests(
         self, job: Job, cases: Sequence[Case], stop: Callable[[int, Result], bool] | None
     ) -> list[Result | None]:
         """See Sandbox.run_tests. With ``stop``, the cases are sent one at a time; otherwise in a single request."""
-        program, results = as_base64(job.program), list[Result | None](())
+        program, results = as_bytes(job.program), list[Result | None](())
         for batch in ([case] for case in cases) if stop is not None else [list(cases)]:
             body = {"program": program, "cases": protocol.packed_cases(batch), "function": job.function}
             answer = self._send("POST", "/tests", body, job.limits, job.limits.wall_s * len(batch))
-            results += [protocol.decoded(protocol.unpacked_result, result) for result in answer.get("results", ())]
+            results += protocol.decoded(answer.get("results"), list[Result])
             if stop is not None and results[-1] is not None and stop(len(results) - 1, results[-1]):
                 break
         return results + [None] * (len(cases) - len(results))
 
     def session(self, *, limits: Limits | None = None) -> Session:
         limits = limits or self.limits
-        return RemoteSession(self, str(self._send("POST", "/sessions", {}, limits, 0).get("id")), limits)
+        return RemoteSession(self, str(self._send("POST", "/sessions", {}, limits).get("id")), limits)
 
     def machine(
         self,
@@ -79,29 +80,33 @@ class RemoteSandbox(Sandbox):
         state: Mapping[str, Any] | None = None,
     ) -> Machine:
         """Start a machine on the server, which keeps the states; see Sandbox.machine()."""
-        start = {"files": protocol.packed_entries(entries_of(files)), "folder": folder or HOME, "state": state}
-
-        def send(method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> dict[str, Any]:
-            return {} if method == "DELETE" and self.closed else self._send(method, path, body, None, seconds)
-
-        return RemoteMachine(send, limits or self.limits, start)
+        start = {"files": pack(entries_of(files)), "folder": folder or HOME, "state": state}
+        return RemoteMachine(self, limits or self.limits, start)
 
     def report(self) -> Report:
-        return protocol.decoded(protocol.unpacked_report, self._send("GET", "/report", None, None, 0))
+        return protocol.decoded(self._send("GET", "/report"), Report)
 
     def close(self) -> None:
         self.closed = True
         self._client.close()
 
     def _send(
-        self, method: str, path: str, body: Mapping[str, Any] | None, limits: Limits | None, wall_s: float
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        wall_s: float = 0.0,
     ) -> dict[str, Any]:
-        """Send a request that takes up to ``wall_s`` seconds on the server, and return the decoded response."""
+        """Send a request that takes up to ``wall_s`` seconds on the server, and return the response.
+
+        Bytes in the body become base64.
+        """
         if self.closed:
             raise SandboxError(f"the sandbox at {self.url} is closed")
         if limits is not None:
-            body = {**(body or {}), "limits": protocol.packed_limits(limits)}
-        data = None if body is None else json.dumps(body).encode()
+            body = {**(body or {}), "limits": limits}
+        data = None if body is None else json.dumps(msgspec.to_builtins(body)).encode()
         timeout = wall_s + GRACE_S
         request = HttpRequest(method, self.url + path, data, timeout, self._headers, connect_timeout=CONNECT_S)
         return wait_for(self._client.send(request, _parse))
@@ -120,13 +125,94 @@ class RemoteSession(Session):
         body = {"code": code, "wall_s": wall_s}
         limit_s = self._limits.wall_s if wall_s is None else wall_s
         answer = self._sandbox._send("POST", f"{self._path}/cells", body, None, limit_s)
-        return protocol.decoded(protocol.unpacked_result, answer)
+        return protocol.decoded(answer, Result)
 
     def close(self) -> None:
         if not self._closed and not self._sandbox.closed:
             self._closed = True
-            self._sandbox._send("DELETE", self._path, None, None, 0)
+            self._sandbox._send("DELETE", self._path)
         self._closed = True
+
+
+class RemoteMachine(Machine):
+    """A machine on the server. Created by RemoteSandbox.machine().
+
+    Its states are kept by the server until that shuts down, and can be restored only there.
+
+    Args:
+        sandbox: the sandbox of the machine.
+        limits: limits of the machine.
+        start: files (an archive), folder and state, as in RemoteSandbox.machine().
+    """
+
+    def __init__(self, sandbox: RemoteSandbox, limits: Limits, start: Mapping[str, Any]) -> None:
+        self._sandbox, self._limits, self._closed = sandbox, limits, False
+        answer = sandbox._send("POST", "/machines", start, limits, limits.wall_s)
+        self._path, self.folder = f"/machines/{answer.get('id')}", str(answer.get("folder"))
+
+    def exec(self, command: str, *, wall_s: float | None = None) -> Result:
+        options = {"command": command, "wall_s": wall_s}
+        return self._call("exec", options, Result, self._seconds(wall_s))
+
+    def read(self, path: str) -> bytes:
+        return self._call("read", {"path": path}, bytes)
+
+    def write(self, files: MachineFiles) -> None:
+        self._call("write", {"files": pack(entries_of(files))}, type(None))
+
+    def entries(self, folder: str = "/") -> list[FileEntry]:
+        archive = self._call("entries", {"folder": folder}, bytes)
+        try:
+            return list(unpack(archive))
+        except (ValueError, TypeError) as e:
+            raise SandboxError(f"invalid response from the server: {e}") from e
+
+    def run(self, arguments: Sequence[str], *, stdin: bytes = b"", wall_s: float | None = None) -> Result:
+        options = {"arguments": list(arguments), "stdin": stdin, "wall_s": wall_s}
+        return self._call("run", options, Result, self._seconds(wall_s))
+
+    def type_keys(
+        self, keys: bytes, *, rows: int = 24, columns: int = 80, wait_s: float = 0.0, wall_s: float | None = None
+    ) -> Typed:
+        options = {"keys": keys, "rows": rows, "columns": columns, "wait_s": wait_s, "wall_s": wall_s}
+        return Typed(**self._call("type_keys", options, protocol.TypedFields, wait_s + self._seconds(wall_s)))
+
+    def stop(self, *, keep: Iterable[int] = ()) -> None:
+        self._call("stop", {"keep": list(keep)}, type(None))
+
+    def sleep(self, seconds: float) -> None:
+        self._call("sleep", {"seconds": seconds}, type(None), seconds)
+
+    def get_state(self) -> dict[str, Any]:
+        return self._call("get_state", {}, dict)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed, self.ended = True, self.ended or "closed"
+            if not self._sandbox.closed:
+                self._sandbox._send("DELETE", self._path)
+
+    def _seconds(self, wall_s: float | None) -> float:
+        return self._limits.wall_s if wall_s is None else wall_s
+
+    def _call(
+        self, operation: str, arguments: Mapping[str, Any], kind: type[protocol.Decoded], seconds: float = 0.0
+    ) -> protocol.Decoded:
+        """Run an operation, which may take that many seconds, on the server, and return its value, of that type.
+
+        Raises:
+            OSError: as the operation raised it there.
+            SandboxError: if the sandbox failed, or the response does not follow the protocol.
+        """
+        if self._closed:
+            raise SandboxError("this machine is closed")
+        answer = self._sandbox._send("POST", f"{self._path}/{operation}", arguments, None, seconds)
+        self.folder, self.ended = str(answer.get("folder")), str(answer.get("ended") or "")
+        if (failure := answer.get("failure")) is not None:
+            raise SandboxError(str(failure))
+        if (error := answer.get("os_error")) is not None:
+            raise OSError(*protocol.decoded(error, tuple[int, str, str | None]))
+        return protocol.decoded(answer.get("value"), kind)
 
 
 class _Client(HttpClient):

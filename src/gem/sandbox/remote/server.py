@@ -17,12 +17,15 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import msgspec
+
 from gem._internal.http_server import bind_socket
 from gem.errors import BadValue, CallerError, InfraError, SandboxError, require
 from gem.sandbox.base import Sandbox, Session
-from gem.sandbox.inputs import as_base64
 from gem.sandbox.machine import Machine
+from gem.sandbox.machine_protocol import pack, unpack
 from gem.sandbox.remote import protocol
+from gem.sandbox.results import Report, Result
 
 MAX_BODY_BYTES = 256 << 20
 MAX_THREADS = 512  # requests served at the same time
@@ -97,7 +100,10 @@ class SandboxServer:
 
 
 class _Api:
-    """Implements the operations of the protocol. Thread-safe."""
+    """Implements the operations of the protocol. Thread-safe.
+
+    An operation returns what response() can encode: plain data, bytes and dataclasses.
+    """
 
     def __init__(self, sandbox: Sandbox, token: str) -> None:
         self.sandbox, self.authorization = sandbox, f"Bearer {token}".encode()
@@ -112,23 +118,23 @@ class _Api:
             self.close_session({}, name)
         self.threads.shutdown(wait=False)
 
-    def run(self, body: dict[str, Any]) -> dict[str, Any]:
-        return protocol.packed_result(self.sandbox.run(protocol.unpacked(body["program"]), **_options(body)))
+    def run(self, body: dict[str, Any]) -> Result:
+        return self.sandbox.run(_bytes(body["program"]), **_options(body))
 
-    def exec(self, body: dict[str, Any]) -> dict[str, Any]:
-        return protocol.packed_result(self.sandbox.exec(body["command"], **_options(body)))
+    def exec(self, body: dict[str, Any]) -> Result:
+        return self.sandbox.exec(body["command"], **_options(body))
 
     def tests(self, body: dict[str, Any]) -> dict[str, Any]:
         results = self.sandbox.run_tests(
-            protocol.unpacked(body["program"]),
+            _bytes(body["program"]),
             protocol.unpacked_cases(body["cases"]),
             function=body.get("function"),
             limits=protocol.unpacked_limits(body.get("limits")),
         )
-        return {"results": [protocol.packed_result(result) for result in results if result is not None]}
+        return {"results": results}
 
-    def report(self, body: dict[str, Any]) -> dict[str, Any]:
-        return protocol.packed_report(self.sandbox.report())
+    def report(self, body: dict[str, Any]) -> Report:
+        return self.sandbox.report()
 
     def open_session(self, body: dict[str, Any]) -> dict[str, Any]:
         self._close_idle_sessions()
@@ -137,9 +143,8 @@ class _Api:
         self.sessions[session_id] = self.sandbox.session(limits=protocol.unpacked_limits(body.get("limits")))
         return {"id": session_id}
 
-    def run_cell(self, body: dict[str, Any], session_id: str) -> dict[str, Any]:
-        session = self._find(self.sessions, "session", session_id)
-        return protocol.packed_result(session.run(body["code"], wall_s=body.get("wall_s")))
+    def run_cell(self, body: dict[str, Any], session_id: str) -> Result:
+        return self._find(self.sessions, "session", session_id).run(body["code"], wall_s=body.get("wall_s"))
 
     def open_machine(self, body: dict[str, Any]) -> dict[str, Any]:
         self._close_idle_sessions()
@@ -147,7 +152,7 @@ class _Api:
         if state is not None and (state := self.states.get(str(state["hash"]))) is None:
             raise BadValue("the server does not have this state; it keeps states until it shuts down")
         machine = self.sandbox.machine(
-            files=protocol.unpacked_entries(body["files"]),
+            files=list(unpack(_bytes(body["files"]))),
             folder=body["folder"],
             limits=protocol.unpacked_limits(body.get("limits")),
             state=state,
@@ -162,7 +167,8 @@ class _Api:
         try:
             answer["value"] = self._operate(machine, operation, body)
         except OSError as e:
-            answer["os_error"] = protocol.packed_os_error(e)
+            path = e.filename.decode(errors="replace") if isinstance(e.filename, bytes) else e.filename
+            answer["os_error"] = [e.errno or 0, e.strerror or str(e), path]
         except SandboxError as e:
             if not machine.ended:
                 raise
@@ -170,20 +176,19 @@ class _Api:
         return {**answer, "folder": machine.folder, "ended": machine.ended}
 
     def _operate(self, machine: Machine, operation: str, body: dict[str, Any]) -> Any:
-        """Call a method of a machine, and return its encoded value. Raises BadValue if there is no such method."""
+        """Call a method of a machine, and return its value. Raises BadValue if there is no such method."""
         if operation == "exec":
-            return protocol.packed_result(machine.exec(body["command"], wall_s=body.get("wall_s")))
+            return machine.exec(body["command"], wall_s=body.get("wall_s"))
         if operation == "run":
-            stdin, wall_s = protocol.unpacked(body["stdin"]), body.get("wall_s")
-            return protocol.packed_result(machine.run(body["arguments"], stdin=stdin, wall_s=wall_s))
+            return machine.run(body["arguments"], stdin=_bytes(body["stdin"]), wall_s=body.get("wall_s"))
         if operation == "type_keys":
-            return protocol.packed_typed(machine.type_keys(**{**body, "keys": protocol.unpacked(body["keys"])}))
+            return machine.type_keys(**{**body, "keys": _bytes(body["keys"])})._asdict()
         if operation == "read":
-            return as_base64(machine.read(body["path"]))
+            return machine.read(body["path"])
         if operation == "entries":
-            return protocol.packed_entries(machine.entries(body["folder"]))
+            return pack(machine.entries(body["folder"]))
         if operation == "write":
-            return machine.write(protocol.unpacked_entries(body["files"]))
+            return machine.write(list(unpack(_bytes(body["files"]))))
         if operation == "stop":
             return machine.stop(keep=body["keep"])
         if operation == "sleep":
@@ -220,11 +225,11 @@ def _app(api: _Api) -> Any:
     exceptions = require("starlette.exceptions", extra="serve")
     plain = require("starlette.responses", extra="serve").Response
 
-    def response(answer: Mapping[str, Any], status: int) -> Any:
+    def response(answer: Any, status: int) -> Any:
         # JSONResponse cannot encode names of files that are not UTF-8
-        return plain(json.dumps(answer), status, media_type="application/json")
+        return plain(json.dumps(msgspec.to_builtins(answer)), status, media_type="application/json")
 
-    def endpoint(operation: Callable[..., dict[str, Any]]) -> Callable[[Any], Any]:
+    def endpoint(operation: Callable[..., Any]) -> Callable[[Any], Any]:
         async def handle(request: Any) -> Any:
             status, answer = await _answer(api, operation, request)
             return response(answer, status)
@@ -234,7 +239,7 @@ def _app(api: _Api) -> Any:
     async def not_found(request: Any, error: Exception) -> Any:
         return response({"error": f"nothing at {request.method} {request.url.path}"}, protocol.NOT_FOUND)
 
-    operations: list[tuple[str, str, Callable[..., dict[str, Any]]]] = [
+    operations: list[tuple[str, str, Callable[..., Any]]] = [
         ("POST", "/run", api.run),
         ("POST", "/exec", api.exec),
         ("POST", "/tests", api.tests),
@@ -250,7 +255,7 @@ def _app(api: _Api) -> Any:
     return applications.Starlette(routes=routes, exception_handlers={exceptions.HTTPException: not_found})
 
 
-async def _answer(api: _Api, operation: Callable[..., dict[str, Any]], request: Any) -> tuple[int, dict[str, Any]]:
+async def _answer(api: _Api, operation: Callable[..., Any], request: Any) -> tuple[int, Any]:
     """Check the token and run an operation in a thread. Returns (HTTP status, response body), also for errors."""
     body = await _body(request)
     if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), api.authorization):
@@ -258,7 +263,7 @@ async def _answer(api: _Api, operation: Callable[..., dict[str, Any]], request: 
     if body is None:
         return protocol.BAD_VALUE, {"error": f"the body is larger than {MAX_BODY_BYTES} bytes"}
 
-    def work() -> dict[str, Any]:
+    def work() -> Any:
         return operation(json.loads(body or b"{}"), **request.path_params)
 
     try:
@@ -283,7 +288,12 @@ async def _body(request: Any) -> bytes | None:
 
 def _options(body: dict[str, Any]) -> dict[str, Any]:
     return {
-        "stdin": protocol.unpacked(body.get("stdin", "")),
+        "stdin": _bytes(body.get("stdin", "")),
         "limits": protocol.unpacked_limits(body.get("limits")),
-        "files": protocol.unpacked_files(body.get("files", {})),
+        "files": msgspec.convert(body.get("files", {}), dict[str, bytes]),
     }
+
+
+def _bytes(text: Any) -> bytes:
+    """Decode base64. Raises ValueError."""
+    return msgspec.convert(text, bytes)

@@ -40,13 +40,7 @@ _NEXT_FIELD = re.compile(_FIELD % "Observation|Thought|Action|Final Answer", _FL
 
 def openai_schemas(functions: Sequence[Function]) -> list[dict[str, Any]]:
     """Return the functions in the form that chat templates and OpenAI-compatible endpoints expect as ``tools``."""
-    return [
-        {
-            "type": "function",
-            "function": {"name": f.name, "description": f.description, "parameters": f.parameters},
-        }
-        for f in functions
-    ]
+    return [{"type": "function", "function": dict(vars(function))} for function in functions]
 
 
 def openai_schema_lines(functions: Sequence[Function]) -> str:
@@ -55,11 +49,7 @@ def openai_schema_lines(functions: Sequence[Function]) -> str:
 
 def listing(functions: Sequence[Function]) -> str:
     """Describe each function in one line of JSON."""
-    described = [
-        {"name": function.name, "description": function.description, "parameters": function.parameters}
-        for function in functions
-    ]
-    return "\n".join(json.dumps(entry, ensure_ascii=False) for entry in described)
+    return "\n".join(json.dumps(vars(function), ensure_ascii=False) for function in functions)
 
 
 class HermesFormat(CallFormat):

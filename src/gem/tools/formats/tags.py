@@ -17,7 +17,7 @@ from gem.tools.formats.json_calls import listing
 from gem.tools.formats.tag_scanner import TagMatch, TagScanner, in_spans
 
 _NAMED = "tool_call"  # tag of a call with a function name and JSON arguments
-_FORM = f'A call is <{_NAMED}><tool_name>name</tool_name><arguments>{{"argument": value}}</arguments></{_NAMED}>'
+_CALL = f'<{_NAMED}><tool_name>name</tool_name><arguments>{{"argument": value}}</arguments></{_NAMED}>'
 _ARGUMENTS = re.compile("<(arguments|parameters)>")
 _TOOL_NAME = re.compile(r"\s*<tool_name>([^<>]*)</tool_name>\s*")
 _ANY_TAG = re.compile(r"<([A-Za-z][A-Za-z0-9_-]{2,31})(\s[^<>\n]{0,200})?/?>")
@@ -63,11 +63,7 @@ class TagFormat(CallFormat):
         return found, end
 
     def instructions(self, functions: Sequence[Function]) -> str:
-        return (
-            "You can call functions. Write a call as\n"
-            f'<{_NAMED}><tool_name>name</tool_name><arguments>{{"argument": value}}</arguments></{_NAMED}>\n'
-            f"Functions:\n{listing(functions)}"
-        )
+        return f"You can call functions. Write a call as\n{_CALL}\nFunctions:\n{listing(functions)}"
 
     def write(self, call: ToolCall, tools: Sequence[FormattedTool]) -> str:
         for tool in tools:
@@ -150,7 +146,7 @@ def _malformed(scanner: TagScanner, tag: TagMatch, reason: str, name: str) -> tu
     close = scanner.find(f"</{_NAMED}>", tag.inner)
     if close is None:
         return None, tag.inner
-    return InvalidCall(f"{reason}. {_FORM}", name=name), close + len(_NAMED) + 3
+    return InvalidCall(f"{reason}. A call is {_CALL}", name=name), close + len(_NAMED) + 3
 
 
 def _unclosed_reason(tag: TagMatch) -> str:

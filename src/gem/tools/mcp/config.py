@@ -44,20 +44,20 @@ _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
 class ClientOptions:
     """Options of all sessions of an MCPTool. MCPTool documents them."""
 
-    auth: Any = None
-    headers: tuple[tuple[str, str], ...] = ()
-    log_handler: Callable[..., Any] | None = None
-    progress_handler: Callable[..., Any] | None = None
-    sampling_handler: Callable[..., Any] | None = None
-    elicitation_handler: Callable[..., Any] | None = None
-    max_retries: int = 3
-    delay: float = 1.0
-    timeout: float = 30.0
-    connect_timeout: float = 60.0
-    protocol: str = "auto"
-    max_chars: int = 20_000
-    vision: bool = False
-    audio: bool = False
+    auth: Any
+    headers: tuple[tuple[str, str], ...]
+    log_handler: Callable[..., Any] | None
+    progress_handler: Callable[..., Any] | None
+    sampling_handler: Callable[..., Any] | None
+    elicitation_handler: Callable[..., Any] | None
+    max_retries: int
+    delay: float
+    timeout: float
+    connect_timeout: float
+    protocol: str
+    max_chars: int
+    vision: bool
+    audio: bool
 
 
 @dataclass(frozen=True)
@@ -113,17 +113,13 @@ def read_servers(source: Source) -> tuple[ServerConfig, ...]:
     if isinstance(source, Mapping):
         return _from_mapping(source, Path.cwd())
     if isinstance(source, str) and re.match(r"https?://", source):
-        return (_server("server", {"url": source}, str),)
-    if isinstance(source, Path) or (isinstance(source, str) and _is_file(source)):
+        return (_server("server", {"url": source}, None),)
+    if isinstance(source, Path) or (isinstance(source, str) and re.fullmatch(r"\S*\.json", source)):
         return _from_file(Path(source))
     if isinstance(source, (str, Sequence)) and source and all(isinstance(word, str) for word in source):
         words = _split(source) if isinstance(source, str) else list(source)
-        return (_server("server", {"command": words[0], "args": words[1:]}, str),)
+        return (_server("server", {"command": words[0], "args": words[1:]}, None),)
     raise BadValue(f"an MCP server must be a URL, a command, a configuration dict or a JSON file, got {source!r}")
-
-
-def _is_file(source: str) -> bool:
-    return source.endswith(".json") and len(source.split()) == 1
 
 
 def _split(command: str) -> list[str]:
@@ -153,33 +149,24 @@ def _from_file(path: Path) -> tuple[ServerConfig, ...]:
 
 
 def _from_mapping(config: Mapping[str, Any], folder: Path) -> tuple[ServerConfig, ...]:
-    expand = _expander(folder)
     named = next((config[key] for key in LISTS if key in config), None)
     if named is None and ("command" in config or "url" in config):
-        return (_server(str(config.get("name", "server")), config, expand),)
+        return (_server(str(config.get("name", "server")), config, folder),)
     if named is None:
         named = config
     if not isinstance(named, Mapping) or not all(isinstance(one, Mapping) for one in named.values()):
         raise BadValue(
             f"an MCP configuration must have 'mcpServers', 'servers', 'command' or 'url', got {sorted(config)}"
         )
-    servers = tuple(_server(name, one, expand) for name, one in named.items() if not one.get("disabled"))
+    servers = tuple(_server(name, one, folder) for name, one in named.items() if not one.get("disabled"))
     if not servers:
         raise BadValue("the MCP configuration contains no enabled server")
     return servers
 
 
-def _server(name: str, config: Mapping[str, Any], expand: Callable[[str], str]) -> ServerConfig:
-    secrets: dict[str, str] = {}
-
-    def expand_and_record(text: str) -> str:
-        for match in _VARIABLE.finditer(text) if expand is not str else ():
-            variable = match[1].partition(":-")[0].removeprefix("env:")
-            if len(os.environ.get(variable, "")) >= _SECRET_LENGTH:
-                secrets[os.environ[variable]] = variable
-        return expand(text)
-
-    return replace(_read_server(name, config, expand_and_record), secrets=tuple(secrets.items()))
+def _server(name: str, config: Mapping[str, Any], folder: Path | None) -> ServerConfig:
+    variables = _Variables(folder)
+    return replace(_read_server(name, config, variables.expand), secrets=tuple(variables.secrets.items()))
 
 
 def _read_server(name: str, config: Mapping[str, Any], expand: Callable[[str], str]) -> ServerConfig:
@@ -190,16 +177,16 @@ def _read_server(name: str, config: Mapping[str, Any], expand: Callable[[str], s
     seconds = None if timeout is None else timeout / 1000
     if transport != "stdio":
         headers = _texts(name, "headers", config, expand)
-        written = _text(name, "url", config)
-        url = _url(name, expand(written), written)
+        url = expand(_text(name, "url", config))
+        _check_url(name, url, config["url"])
         return ServerConfig(name, transport, url=url, headers=headers, timeout=seconds)
     args = config.get("args") or []
     if isinstance(args, str) or not all(isinstance(word, str) for word in args):
         raise BadValue(f"MCP server {name!r}: args must be a list of strings, got {args!r}")
     env = _env_file(name, config, expand) | _texts(name, "env", config, expand)
     cwd = expand(_text(name, "cwd", config)) if config.get("cwd") else None
-    written = _text(name, "command", config)
-    command = _command(name, expand(written), env, cwd, written)
+    command = expand(_text(name, "command", config))
+    _check_installed(name, command, env, cwd, config["command"])
     return ServerConfig(name, transport, command, tuple(expand(word) for word in args), env, cwd, timeout=seconds)
 
 
@@ -223,14 +210,13 @@ def _text(name: str, key: str, config: Mapping[str, Any]) -> str:
     return value
 
 
-def _url(name: str, url: str, written: str) -> str:
+def _check_url(name: str, url: str, written: str) -> None:
     try:
         parts = urlsplit(url)
     except ValueError:  # for example, unbalanced brackets in the host name
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadValue(f"MCP server {name!r}: a URL must look like http://localhost:8000/mcp, got {written!r}")
-    return url
 
 
 def _texts(name: str, key: str, config: Mapping[str, Any], expand: Callable[[str], str]) -> dict[str, str]:
@@ -253,33 +239,44 @@ def _env_file(name: str, config: Mapping[str, Any], expand: Callable[[str], str]
     return {word.strip(): value.strip().strip("\"'") for word, equals, value in pairs if equals}
 
 
-def _command(name: str, command: str, env: Mapping[str, str], cwd: str | None, written: str) -> str:
+def _check_installed(name: str, command: str, env: Mapping[str, str], cwd: str | None, written: str) -> None:
     if os.sep in command:
         found = os.access(os.path.join(cwd or "", command), os.X_OK)
     else:
         found = shutil.which(command, path=env.get("PATH")) is not None
     if not found:
         raise BadValue(f"MCP server {name!r}: the command {written!r} is not installed")
-    return command
 
 
-def _expander(folder: Path) -> Callable[[str], str]:
-    """Return a function that substitutes ``${VAR}``, ``${VAR:-default}``, ``${env:VAR}``, ``${workspaceFolder}`` and
-    ``${userHome}``.
+class _Variables:
+    """Substitutes ``${VAR}``, ``${VAR:-default}``, ``${env:VAR}``, ``${workspaceFolder}`` and ``${userHome}``.
+
+    Args:
+        folder: the workspace; None to substitute nothing.
+
+    Attributes:
+        secrets: values of the environment variables that were substituted, with the names of the variables.
     """
 
-    def value(match: re.Match[str]) -> str:
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self.secrets: dict[str, str] = {}
+
+    def expand(self, text: str) -> str:
+        return text if self._folder is None else _VARIABLE.sub(self._value, text)
+
+    def _value(self, match: re.Match[str]) -> str:
         word, has_default, default = match[1].partition(":-")
         word = word.removeprefix("env:")
         if word.startswith("input:"):
             raise BadValue(f"{match[0]} asks the user for a value; use an environment variable ${{NAME}} instead")
         if word in ("workspaceFolder", "userHome"):
-            return str(folder if word == "workspaceFolder" else Path.home())
+            return str(self._folder if word == "workspaceFolder" else Path.home())
         found = os.environ.get(word)
         if has_default and not found:
-            found = default
+            return default
         if found is None:
             raise BadValue(f"the MCP configuration uses {match[0]}, but {word} is not set in the environment")
+        if len(found) >= _SECRET_LENGTH:
+            self.secrets[found] = word
         return found
-
-    return lambda text: _VARIABLE.sub(value, text)

@@ -15,6 +15,8 @@ from gem.tools.arguments import MAX_ERROR_LENGTH, Schema, Validator, names_error
 _MAX_CHARS = 100_000  # maximum length of a schema as JSON
 _MAX_REFERENCES = 20_000  # maximum number of $ref resolutions per validation
 
+_IGNORED = ("pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems", "uniqueItems", "$dynamicRef")
+
 
 def schema_error(schema: Schema) -> str:
     """Check that a schema follows the JSON Schema specification. Returns an error message, or "" if it does.
@@ -74,15 +76,7 @@ def _build_json_schema_validator(schema: Schema) -> Validator:
             raise RecursionError
         yield from base.VALIDATORS["$ref"](validator, value, instance, schema)
 
-    ignored = (
-        "pattern",
-        "patternProperties",
-        "unevaluatedProperties",
-        "unevaluatedItems",
-        "uniqueItems",
-        "$dynamicRef",
-    )
-    keywords = {**dict.fromkeys(ignored, ignore), "additionalProperties": additional, "$ref": counted}
+    keywords = {**dict.fromkeys(_IGNORED, ignore), "additionalProperties": additional, "$ref": counted}
     validator = jsonschema.validators.extend(base, keywords)(schema, registry=referencing.Registry())
 
     def validate(arguments: Mapping[str, Any]) -> str:

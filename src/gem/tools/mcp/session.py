@@ -116,7 +116,7 @@ class ServerSession:
                 result = to_result(answer, self.options)
                 return self._error(result.text) if answer.is_error else result
         except MCPError as e:
-            if await self._is_lost(e):
+            if self._is_lost(e):
                 raise await self._lost() from e
             if e.code == INVALID_PARAMS:
                 return ToolResult(e.message, ToolErrorType.BAD_ARGUMENTS)
@@ -206,7 +206,7 @@ class ServerSession:
                 break
         self.tools = tools
 
-    async def _is_lost(self, error: MCPError) -> bool:
+    def _is_lost(self, error: MCPError) -> bool:
         """Return whether a protocol error says that the session ended."""
         # A server may send the code CONNECTION_CLOSED itself, so the message is checked as well. Over HTTP, the SDK's
         # message depends on how the connection ended, so it is not checked.
@@ -229,7 +229,7 @@ class ServerSession:
                     await self._client.list_tools(cache_mode="bypass")
                     return True
         except MCPError as e:
-            if await self._is_lost(e):
+            if self._is_lost(e):
                 raise await self._lost() from e
             return True
         except Exception as e:
@@ -240,8 +240,12 @@ class ServerSession:
 
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[Any]:
-        """Open the SDK's transport. End the session if the server closes the stream, which the SDK does not report."""
-        async with self._open_streams() as (read, write):
+        """Open the transport. End the session if the server closes the stream, which the SDK does not report."""
+        if self.server.transport == "stdio":
+            streams = open_stdio(self.server, self._stderr.open())
+        else:
+            streams = open_http(self.server, self.options, self._forget)
+        async with streams as (read, write):
             yield _ObservedStream(read, self.end, self._observe), write
 
     def _observe(self, message: Any) -> None:
@@ -272,16 +276,6 @@ class ServerSession:
             log.info("MCP server %r: the tool %r is hidden, because it requires tasks", self.server.name, name)
             return False
         return True
-
-    @asynccontextmanager
-    async def _open_streams(self) -> AsyncIterator[Any]:
-        server = self.server
-        if server.transport == "stdio":
-            async with open_stdio(server, self._stderr.open()) as streams:
-                yield streams
-        else:
-            async with open_http(server, self.options, self._forget) as streams:
-                yield streams
 
     def _forget(self) -> None:
         self._forgotten = True

@@ -17,16 +17,15 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from gem._internal.counts import check_count
-from gem._internal.text import shorten
-from gem.errors import BadValue, ToolError, did_you_mean, require
-from gem.messages import ToolCall, ToolErrorType, ToolResult
+from gem.errors import BadValue, ToolError, require
+from gem.messages import ToolCall, ToolResult
 from gem.tools.arguments import Validator
-from gem.tools.base_tool import BaseTool, Function
+from gem.tools.base_tool import BaseTool, Function, unknown_tool
 from gem.tools.formats.base import escape_response
 from gem.tools.mcp.config import ClientOptions, Source, read_servers
 from gem.tools.mcp.schema import schema_error, schema_validator
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from gem.tools.mcp.client import MCPClient
 
 Prefix = Literal["several", "collision", "always"]
-_PROTOCOLS = ("auto", "legacy")
-_MAX_CHARS = 20_000
 _NAME_LENGTH = 64
 
 log = logging.getLogger(__name__)
@@ -120,8 +117,8 @@ class MCPTool(BaseTool):
         shared: bool = False,
         fresh_per_episode: bool = False,
         prefix: Prefix = "several",
-        protocol: str = "auto",
-        max_chars: int = _MAX_CHARS,
+        protocol: Literal["auto", "legacy"] = "auto",
+        max_chars: int = 20_000,
         vision: bool = False,
         audio: bool = False,
     ) -> None:
@@ -133,32 +130,28 @@ class MCPTool(BaseTool):
                 "delay_between_retries must not be negative and timeouts must be positive; "
                 f"got {delay_between_retries=}, {execution_timeout=}, {connect_timeout=}"
             )
-        if prefix not in get_args(Prefix):
-            raise BadValue(f"prefix must be 'several', 'collision' or 'always', got {prefix!r}")
-        if protocol not in _PROTOCOLS:
-            raise BadValue(f"protocol must be 'auto' or 'legacy', got {protocol!r}")
         if shared and fresh_per_episode:
             raise BadValue("fresh_per_episode opens sessions per episode and cannot be combined with shared")
         require("mcp", extra="mcp")
         self.servers = read_servers(config)
         self.concurrent = shared
         self._shared, self._fresh, self._prefix = shared, fresh_per_episode, prefix
-        self._settings = {
-            "auth": auth,
-            "headers": tuple((headers or {}).items()),
-            "log_handler": log_handler,
-            "progress_handler": progress_handler,
-            "sampling_handler": sampling_handler,
-            "elicitation_handler": elicitation_handler,
-            "max_retries": max_retries,
-            "delay": delay_between_retries,
-            "timeout": execution_timeout,
-            "connect_timeout": connect_timeout,
-            "protocol": protocol,
-            "max_chars": max_chars,
-            "vision": vision,
-            "audio": audio,
-        }
+        self._options = ClientOptions(
+            auth=auth,
+            headers=tuple((headers or {}).items()),
+            log_handler=log_handler,
+            progress_handler=progress_handler,
+            sampling_handler=sampling_handler,
+            elicitation_handler=elicitation_handler,
+            max_retries=max_retries,
+            delay=delay_between_retries,
+            timeout=execution_timeout,
+            connect_timeout=connect_timeout,
+            protocol=protocol,
+            max_chars=max_chars,
+            vision=vision,
+            audio=audio,
+        )
         self._client: MCPClient | None = None
         self._listed: dict[str, ListedTool] | None = None
         if validate_on_init:
@@ -212,10 +205,7 @@ class MCPTool(BaseTool):
 
     def get_available_tools(self) -> list[dict[str, Any]]:
         """Return the name, description and parameters of each tool."""
-        return [
-            {"name": function.name, "description": function.description, "parameters": function.parameters}
-            for function in self.functions()
-        ]
+        return [asdict(function) for function in self.functions()]
 
     def functions(self) -> list[Function]:
         """Return the tools of all servers, sorted by name. The first use connects and raises ToolError on failure."""
@@ -237,10 +227,10 @@ class MCPTool(BaseTool):
 
     def _started(self, call: ToolCall) -> ToolResult | Future[ToolResult]:
         """Send a call to its server. Returns an error if there is no such tool."""
-        listed = self._find(call.name)
-        if isinstance(listed, ToolResult):
-            return listed
-        client = self._connected()
+        tools = self._tools()
+        if call.name not in tools:
+            return _format(unknown_tool(call.name, tools))
+        listed, client = tools[call.name], self._connected()
         return client.submit(client.call(listed.server, listed.tool, call.arguments))
 
     def reset(self) -> None:
@@ -282,25 +272,17 @@ class MCPTool(BaseTool):
     ) -> None:
         """End the sessions and change the server and the given settings. What is None is kept."""
         args, kwargs = self._arguments
-        kwargs = dict(zip(inspect.signature(type(self).__init__).parameters, (self, *args), strict=False)) | kwargs
-        args = (kwargs.pop("config") if new_config is None else new_config,)
-        kwargs = {name: value for name, value in kwargs.items() if name not in ("self", "config")}
-        settings |= {name: value for name, value in (("auth", auth), ("headers", headers)) if value is not None}
+        names = list(inspect.signature(type(self).__init__).parameters)[1:]
+        given = {"config": new_config, "auth": auth, "headers": headers}
+        settings |= {name: value for name, value in given.items() if value is not None}
+        kwargs = dict(zip(names, args, strict=False)) | kwargs | settings
         self.close()
-        self.__init__(*args, **kwargs | settings)  # type: ignore[misc]
-        self._arguments = (args, kwargs | settings)
+        self.__init__(**kwargs)  # type: ignore[misc]
+        self._arguments = ((), kwargs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         args, kwargs = self._arguments
         return _rebuild, (type(self), args, kwargs)  # the copy opens its own sessions
-
-    def _find(self, name: str) -> ListedTool | ToolResult:
-        tools = self._tools()
-        if name in tools:
-            return tools[name]
-        hint = did_you_mean(name[:200], tools)
-        text = f"There is no tool {shorten(name, 80)!r}{hint}  (available: {', '.join(tools)})"
-        return _format(ToolResult(text, ToolErrorType.UNKNOWN_TOOL))
 
     def _tools(self) -> dict[str, ListedTool]:
         if self._listed is None:
@@ -315,11 +297,10 @@ class MCPTool(BaseTool):
             if self._client is None:
                 from gem.tools.mcp.client import MCPClient
 
-                options = ClientOptions(**self._settings)
-                key = (self.servers, options)
+                key = (self.servers, self._options)
                 client = _clients.shared.get(key) if self._shared else None
                 if client is None:
-                    client = MCPClient(self.servers, options, stateful=not self._shared)
+                    client = MCPClient(self.servers, self._options, stateful=not self._shared)
                 if self._shared:
                     _clients.shared[key] = client
                 client.users.add(self)

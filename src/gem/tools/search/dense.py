@@ -19,14 +19,7 @@ import numpy.typing as npt
 from gem._internal.http_client import HttpClient, HttpRequest, RequestError, api_key, bearer, check_url, wait_for
 from gem.errors import BadValue, ToolError
 from gem.tools.search.corpus import Hit, Progress
-from gem.tools.search.index import (
-    DocumentIndex,
-    LexicalIndex,
-    best_hits,
-    check_topk,
-    open_index,
-    write_atomically,
-)
+from gem.tools.search.index import DocumentIndex, LexicalIndex, best_hits, check_topk, open_index, write_atomically
 from gem.tools.search.numpy_engine import TIE, kth_best
 
 VECTORS, VECTORS_INFO, VECTORS_PART = "vectors/data", "vectors/about.json", "vectors/data.part"

@@ -34,6 +34,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -260,12 +261,12 @@ def make_app(service: Service) -> Any:
             await closing
 
     routes = [
-        routing.Route("/retrieve", app.retrieve, methods=["POST"]),
+        routing.Route("/retrieve", partial(app.respond, app.retrieve), methods=["POST"]),
         routing.Route("/health", app.health, methods=["GET"]),
         routing.Route("/metrics", app.metrics, methods=["GET"]),
     ]
     if service.access is not None:
-        routes.append(routing.Route("/access", app.access, methods=["POST"]))
+        routes.append(routing.Route("/access", partial(app.respond, app.access), methods=["POST"]))
     return applications.Starlette(routes=routes, lifespan=lifespan)
 
 
@@ -276,12 +277,6 @@ class _App:
         self._service, self._response = service, response
         self._metrics, self._started = Metrics(service.gauges), time.monotonic()
 
-    async def retrieve(self, request: Any) -> Any:
-        return await self._respond(request, self._retrieve)
-
-    async def access(self, request: Any) -> Any:
-        return await self._respond(request, self._access)
-
     async def health(self, request: Any) -> Any:
         about = {"status": "ok", "seconds_up": round(time.monotonic() - self._started, 1), **self._service.about}
         return self._response(json.dumps(about), media_type="application/json")
@@ -290,20 +285,21 @@ class _App:
         text, media_type = self._metrics.render()
         return self._response(text, media_type=media_type)
 
-    async def _retrieve(self, body: bytes, codec: Codec) -> bytes:
+    async def retrieve(self, body: bytes, codec: Codec) -> bytes:
         request = decode_request(body)
         texts = request.texts()
         found = await self._service.search(texts, request.topk_rerank or request.topk or self._service.topk)
         self._metrics.queries.inc(len(texts))
         return encode_reply(request, codec, found)
 
-    async def _access(self, body: bytes, codec: Codec) -> bytes:
+    async def access(self, body: bytes, codec: Codec) -> bytes:
         urls = decode_body(body, codec, AccessRequest).urls
         assert self._service.access is not None
         texts = await asyncio.to_thread(self._service.access, urls)  # the first call may read all documents
         return encode(codec, {"result": [None if text is None else {"contents": text} for text in texts]})
 
-    async def _respond(self, request: Any, answer: Callable[[bytes, Codec], Awaitable[bytes]]) -> Any:
+    async def respond(self, answer: Callable[[bytes, Codec], Awaitable[bytes]], request: Any) -> Any:
+        """Answer a request with a body, and count it. An exception becomes an error response."""
         codec: Codec = "json"
         started, status, error, headers = time.perf_counter(), 200, "", {}
         self._metrics.in_flight.inc()

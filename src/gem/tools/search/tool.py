@@ -122,8 +122,8 @@ class SearchTool(BaseTool):
         query = str(call.arguments.get("query", "")).strip()
         if not query:
             return _EMPTY
-        if self._in_process():
-            return ToolResult(format_hits(self._open_index().search([query], self.topk)[0]))
+        if (index := self._index_here()) is not None:
+            return ToolResult(format_hits(index.search([query], self.topk)[0]))
         from gem._internal.http_client import wait_for
         from gem.tools.search.client import QueryTimeout
 
@@ -134,9 +134,10 @@ class SearchTool(BaseTool):
 
     async def acall(self, call: ToolCall) -> ToolResult:
         query = str(call.arguments.get("query", "")).strip()
-        if query and self._in_process() and not self._open_index().quick:
+        index = self._index_here() if query else None
+        if index is not None and not index.quick:
             return await asyncio.to_thread(self.call, call)
-        if self._in_process() or not query:
+        if index is not None or not query:
             return self.call(call)
         from gem.tools.search.client import QueryTimeout
 
@@ -175,14 +176,11 @@ class SearchTool(BaseTool):
             self._client = shared_client(self, timeout=self.timeout, **self._options)
         return self._client.search(url, self.protocol, query, self.topk)
 
-    def _in_process(self) -> bool:
-        return self._index is not None or self._env is not None
-
-    def _open_index(self) -> Retriever:
+    def _index_here(self) -> Retriever | None:
+        """Return the index in this process, opened if necessary; None if a server is searched."""
         if self._env is not None:
             return self._env.search_index()
-        if self._retriever is None:
-            assert isinstance(self._index, str | Path)
+        if self._retriever is None and isinstance(self._index, str | Path):
             self._retriever = _shared_index(Path(self._index))
         return self._retriever
 
