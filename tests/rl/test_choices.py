@@ -133,3 +133,23 @@ def test_a_run_whose_functions_are_missing_can_be_played_and_not_trained(tmp_pat
     assert RunFolder.open(tmp_path, plays=True)[1].advantage == "turn"
     with pytest.raises(BadValue, match=r"cannot use the settings of .*no_such_module"):
         RunFolder.open(tmp_path)
+
+
+@needs("groups")
+def discounted(episodes: Sequence[EpisodeRewards], *, gamma: float) -> list[list[float]]:
+    return []
+
+
+def test_a_discount_without_a_default_must_be_given():
+    assert TrainConfig(advantage=discounted, gamma=0.5).estimator.options == {"gamma": 0.5}
+    with pytest.raises(BadValue, match="no default of gamma"):
+        TrainConfig(advantage=discounted)
+
+
+def test_a_run_stores_the_options_that_it_has_by_default():
+    saved = TrainConfig(advantage="gae", loss="cispo", loss_options={"clip_low": 0.5}).saved()
+    assert (saved["gamma"], saved["advantage_options"]) == (0.8, {"gae_lambda": 0.95, "batch_scale": "none"})
+    assert saved["loss_options"] == {"clip_low": 0.5, "clip_high": 4.0}
+    again = TrainConfig(**saved)
+    assert again.saved() == saved and again.estimator.value("gamma") == 0.8
+    assert TrainConfig(**TrainConfig(advantage="rloo").saved()).gamma is None

@@ -56,6 +56,8 @@ def converted(name: str, value: Any, hint: Any) -> Any:
         if words and isinstance(value, str):
             allowed = ", ".join(map(str, words))
             raise BadValue(f"{name} must be one of {allowed}, got {value!r}{did_you_mean(value, words)}") from e
+        if " - at `$" in str(e):
+            name = f"a value of {name}"
         expected = re.sub(r"`|, got `.*| - at .*", "", str(e)).removeprefix("Expected ")
         kind, *limit = re.split(r" (?=[<>])", expected)
         if limit:

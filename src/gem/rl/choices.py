@@ -72,6 +72,11 @@ class Choice:
         """Return the value of an option: as set, that of the function, or ``default`` if it has no such option."""
         return self.options.get(option, options_of(self.function).get(option, default))
 
+    def saved(self) -> dict[str, Any]:
+        """Return all options as a run stores them, so that it goes on with the same if a default changes."""
+        defaults = {name: value for name, value in options_of(self.function).items() if _is_json(value)}
+        return {**defaults, **self.options}
+
 
 def choose(
     what: str, given: str | Callable[..., Any], builtin: Mapping[str, Callable[..., Any]], options: Mapping[str, Any]
@@ -151,11 +156,17 @@ def checked_options(what: str, function: Callable[..., Any], given: Mapping[str,
             listed = f"options: {', '.join(known)}" if known else "it has none, which follow a * in its signature"
             raise UnknownArgument(f"{what} cannot have {name!r}{did_you_mean(name, known)}  ({listed})")
     options = {name: converted(f"{what}: {name}", value, _hint(function, name)) for name, value in given.items()}
-    try:
-        json.dumps(options, allow_nan=False)
-    except (TypeError, ValueError) as e:
-        raise BadValue(f"{what} must be values that JSON has, which a run stores, got {options!r}: {e}") from e
+    if not _is_json(options):
+        raise BadValue(f"{what} must be values that JSON has, because a run stores them, got {options!r}")
     return options
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _hint(function: Callable[..., Any], option: str) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
+from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 from gem._internal.typed import check_fields
@@ -175,6 +176,13 @@ class TrainConfig(TrainOptions):
         """The shares of the games of self-play by opponent, without those of 0."""
         return {name: weight for name, weight in self.opponents.items() if weight} or {LATEST: 1.0}
 
+    def saved(self) -> dict[str, Any]:
+        """Return all settings as plain data, with the discount and the options that the functions have by default."""
+        advantage, loss = self.estimator, self.objective
+        options = {name: value for name, value in advantage.saved().items() if name != "gamma"}
+        gamma = advantage.value("gamma", self.gamma)
+        return asdict(self) | {"gamma": gamma, "advantage_options": options, "loss_options": loss.saved()}
+
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)  # the dataclass is frozen
 
@@ -183,6 +191,8 @@ class TrainConfig(TrainOptions):
         if "gamma" in self.advantage_options:
             raise BadValue("advantage_options must not contain gamma, which is an option of its own")
         chosen = choose("advantage", self.advantage, ADVANTAGES, self.advantage_options)
+        if gamma is None and chosen.value("gamma") is Parameter.empty:
+            raise BadValue(f"advantage={chosen.name!r} has no default of gamma: give one")
         if gamma is None or (gamma == 1.0 and not chosen.takes("gamma")):
             return chosen
         if not chosen.takes("gamma"):

@@ -12,7 +12,7 @@ import os
 import reprlib
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,7 @@ class RunFolder:
     def write_config(self, config: TrainConfig) -> None:
         """Write config.json, replacing an earlier one atomically."""
         draft = self.config_file.with_suffix(".draft")
-        draft.write_text(json.dumps(asdict(config), indent=1) + "\n")
+        draft.write_text(json.dumps(config.saved(), indent=1) + "\n")
         draft.replace(self.config_file)
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:

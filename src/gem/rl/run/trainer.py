@@ -14,7 +14,7 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -180,7 +180,7 @@ class Trainer:
             self.save()
             on_untrained(self.untrained)
         if self.config.log is not None and self._mirror is None and not self.done:
-            self._mirror = open_mirror(self.config.log, self.folder, asdict(self.config), self.update)
+            self._mirror = open_mirror(self.config.log, self.folder, self.config.saved(), self.update)
         while not self.done and not should_stop():
             metrics = self.step()
             on_update(metrics)
