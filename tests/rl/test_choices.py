@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -153,3 +154,10 @@ def test_a_run_stores_the_options_that_it_has_by_default():
     again = TrainConfig(**saved)
     assert again.saved() == saved and again.estimator.value("gamma") == 0.8
     assert TrainConfig(**TrainConfig(advantage="rloo").saved()).gamma is None
+
+
+def test_a_module_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "loss_of_mine.py").write_text("def f(tokens): return None")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [entry for entry in sys.path if entry])
+    assert TrainConfig(loss="loss_of_mine:f").loss == "loss_of_mine:f"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import operator
+from numbers import Integral
+from typing import Any
 
 from gem.errors import BadValue
 
 
 def check_count(
-    name: str, value: object, least: int = 1, most: int | None = None, *, optional: bool = False, where: str = ""
+    name: str, value: Any, least: int = 1, most: int | None = None, *, optional: bool = False, where: str = ""
 ) -> None:
-    """Raise BadValue unless a value is an integer in a range. Integers of numpy are accepted, bools and floats are not.
+    """Raise BadValue unless a value is an integer in a range. Integers of numpy are accepted, but not
+    converted; bools and floats are not accepted.
 
     Args:
         name: name of the argument, for the message.
@@ -25,10 +27,8 @@ def check_count(
     """
     if optional and value is None:
         return
-    try:
-        if not isinstance(value, bool) and least <= operator.index(value) and (most is None or value <= most):  # type: ignore[arg-type, operator]
-            return
-    except TypeError:
-        pass
+    whole = not isinstance(value, bool) and isinstance(value, Integral)
+    if whole and least <= value and (most is None or value <= most):
+        return
     bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
     raise BadValue(f"{name} must be an integer {bounds}{where}{' or None' if optional else ''}, got {value!r}")

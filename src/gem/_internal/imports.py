@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,6 +22,18 @@ def resolve(path: str) -> Any:
     module, separator, attribute = path.partition(":")
     imported = importlib.import_module(module)
     return getattr(imported, attribute) if separator else imported
+
+
+def resolve_given(path: str) -> Any:
+    """Import what a name that a user gave stands for. Its module may be in the current folder.
+
+    Console scripts, unlike python -m, do not search that. It stays on the path, because worker processes and later
+    imports of the module need it too.
+    """
+    with contextlib.suppress(FileNotFoundError):  # the folder was deleted
+        if os.getcwd() not in sys.path:
+            sys.path.insert(0, os.getcwd())
+    return resolve(path)
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

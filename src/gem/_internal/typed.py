@@ -29,18 +29,19 @@ _WORDS = {"null": "none", "object": "dict", "array": "list"}  # of JSON, and wha
 _SIGNS = {">=": "at least", ">": "greater than", "<=": "at most", "<": "less than"}
 
 
-def converted(name: str, value: Any, hint: Any) -> Any:
-    """Return a value as a type annotation has it: "none" as None, an int as a float, a path as text.
+def converted(name: str, value: Any, hint: Any, *, from_text: bool = False) -> Any:
+    """Return a value as a type annotation has it: an int as a float, a path as text.
 
     Args:
         name: of the value, for messages.
         hint: the annotation. Annotated gives the range, as in Count.
+        from_text: whether "none" stands for None where it is allowed, as in files and on the command line.
 
     Raises:
         BadValue: the value has another type, is out of range or not finite.
     """
     words = choices(hint)
-    if isinstance(value, str) and value == "none" and allows_none(hint) and "none" not in words:
+    if from_text and isinstance(value, str) and value == "none" and allows_none(hint) and "none" not in words:
         return None
     if isinstance(value, os.PathLike):
         value = os.fspath(value)

@@ -7,7 +7,6 @@ when the command is used. What a command does is in the package that it is about
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import sys
@@ -53,8 +52,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # stdout may be unable to encode an observation
-    with contextlib.suppress(FileNotFoundError):  # the folder was deleted
-        sys.path.append(os.getcwd())  # where "module:function" is looked for too, as `python -m gem` does
     return _guarded(lambda: _dispatch(sys.argv[1:] if argv is None else argv))
 
 

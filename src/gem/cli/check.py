@@ -41,14 +41,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from gem._internal.counts import check_count
+from gem._internal.imports import resolve_given
 from gem._internal.text import counted
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
 from gem.cli.list import matching
 from gem.cli.output import print_json, progress
 from gem.datasets import MissingData
-from gem.errors import BadValue, UnknownEnv
-from gem.registry import ENV_REGISTRY, list_envs, make, near_id, resolve
+from gem.errors import BadValue, MissingDependency, UnknownEnv
+from gem.registry import ENV_REGISTRY, list_envs, make, near_id
 from gem.testing import CheckReport, CheckResult, check_env, check_rows
 
 if TYPE_CHECKING:
@@ -202,9 +203,11 @@ def find(pattern: str) -> list[Any]:
         return [pattern]
     if not list_envs(pattern) and re.fullmatch(r"[\w.]+:\w+", pattern):
         try:
-            return [resolve(pattern)]
-        except BadValue as e:
-            raise UnknownEnv(f"no env matches {pattern!r}{near_id(pattern)}, and {e}") from e
+            return [resolve_given(pattern)]
+        except MissingDependency:
+            raise
+        except (ImportError, AttributeError, ValueError) as e:
+            raise UnknownEnv(f"no env matches {pattern!r}{near_id(pattern)}, and it cannot be loaded: {e}") from e
     return [spec.id for spec in matching(pattern)]
 
 

@@ -10,6 +10,7 @@ import json
 import math
 import re
 import shutil
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -78,7 +79,7 @@ def progress(*, time_left: bool = True, **options: Any) -> Iterator[Progress]:
     console = Console(stderr=True)
     columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
     shown = columns if time_left else columns[:-1]
-    with Progress(*shown, console=console, transient=True, disable=not console.is_terminal, **options) as bars:
+    with Progress(*shown, console=console, transient=True, disable=not sys.stderr.isatty(), **options) as bars:
         yield bars
 
 

@@ -67,7 +67,7 @@ class GemExecutor(agent.AgentExecutorBase):  # type: ignore[misc]
             room = max_length - len(ids)
             settings.max_tokens = min(room, settings.max_tokens or room)
             answer = (await llm_engine.generate(ids, settings)).outputs[0]
-            scored = zip(answer.logprobs, answer.token_ids, strict=True) if answer.logprobs else None
+            scored = zip(answer.logprobs, answer.token_ids, strict=False) if answer.logprobs else None
             scores = None if scored is None else [entry[token].logprob for entry, token in scored]
             return pool.reply(answer.token_ids, scores, answer.finish_reason)
 

@@ -82,7 +82,7 @@ class GemGenerator(generators.SkyRLGymGenerator):  # type: ignore[misc]
         async def reply(request: Request) -> Reply:
             batch = {"prompt_token_ids": [list(request.prompt_ids)], **asked}
             answer = await self.inference_engine_client.generate(batch, model=self.policy_model_name)
-            (logprobs,) = answer.get("response_logprobs") or [None]
+            logprobs = (answer.get("response_logprobs") or [None])[0]
             return self.pool.reply(answer["response_ids"][0], logprobs, answer["stop_reasons"][0])
 
         try:

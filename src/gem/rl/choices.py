@@ -13,7 +13,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any, Literal, TypeVar, get_args
 
-from gem._internal.imports import resolve
+from gem._internal.imports import resolve, resolve_given
 from gem._internal.typed import converted
 from gem.errors import BadValue, UnknownArgument, did_you_mean
 
@@ -155,7 +155,10 @@ def checked_options(what: str, function: Callable[..., Any], given: Mapping[str,
         if name not in known:
             listed = f"options: {', '.join(known)}" if known else "it has none, which follow a * in its signature"
             raise UnknownArgument(f"{what} cannot have {name!r}{did_you_mean(name, known)}  ({listed})")
-    options = {name: converted(f"{what}: {name}", value, _hint(function, name)) for name, value in given.items()}
+    options = {
+        name: converted(f"{what}: {name}", value, _hint(function, name), from_text=True)
+        for name, value in given.items()
+    }
     if not _is_json(options):
         raise BadValue(f"{what} must be values that JSON has, because a run stores them, got {options!r}")
     return options
@@ -186,7 +189,7 @@ def _import(what: str, name: str, builtin: Mapping[str, Callable[..., Any]]) -> 
         known = ", ".join(builtin)
         raise BadValue(f"{what} must be one of {known}, or module:function, got {name!r}{did_you_mean(name, builtin)}")
     try:
-        function = resolve(name)
+        function = resolve_given(name)
     except (Exception, SystemExit) as e:  # the module may do anything
         where = (
             "it was defined in a script or a notebook; move it to a module"

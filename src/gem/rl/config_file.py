@@ -55,7 +55,7 @@ def read_config(path: str) -> dict[str, Any]:
         if name in _TABLES:
             data[name] = as_settings(value, _TABLES[name], f"{path}, {name}")
         elif name not in CHOICES:
-            data[name] = converted(f"{path}: {name}", value, hints[name])
+            data[name] = converted(f"{path}: {name}", value, hints[name], from_text=True)
     return data
 
 

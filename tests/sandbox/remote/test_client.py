@@ -258,3 +258,14 @@ def test_a_closed_session_and_a_closed_sandbox_raise(server):
     for work in (lambda: remote.run("1"), lambda: session.run("1")):
         with pytest.raises(SandboxError, match="closed"):
             work()
+
+
+def test_numbers_and_texts_of_other_libraries_are_sent(remote):
+    class Text(str):
+        pass
+
+    np = pytest.importorskip("numpy")
+    with remote.session() as session:
+        with pytest.raises(TypeError):
+            session.run(b"print(1)")
+        assert session.run(Text("print(1)"), wall_s=np.float64(5)).stdout == "1\n"

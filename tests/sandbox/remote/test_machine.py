@@ -169,3 +169,13 @@ def test_a_sandbox_without_machines_says_which_have_them():
         pytest.raises(SandboxError, match=r"SubprocessSandbox has no machines.*docker or podman"),
     ):
         remote.machine()
+
+
+def test_text_that_looks_like_base64_arrives_as_it_is_and_bytes_are_no_text(machine):
+    assert machine.run(["/bin/cat"], stdin=b"aGk=").stdout == "aGk="
+    assert machine.run(["/bin/cat"], stdin="aGk=").stdout == "aGk="
+    assert "bHMK" in machine.type_keys(b"echo bHMK\n", wait_s=5.0).output.decode()
+    for wrong in (lambda: machine.exec(b"ls"), lambda: machine.read(b"/etc/passwd")):
+        with pytest.raises(TypeError):
+            wrong()
+    assert machine.run([]).exit_code == 126

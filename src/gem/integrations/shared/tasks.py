@@ -249,10 +249,13 @@ class EpisodePool:
         Args:
             logprobs: None for an engine that was not asked for them; they are 0.0 then.
         """
-        if finish in ("abort", "aborted") or not ids:
+        ids = list(ids)
+        if finish in ("abort", "aborted"):
             return Reply("", failure=f"the engine aborted the request ({finish})")
+        if not ids:
+            return Reply("", failure=f"the engine sampled nothing ({finish})")
         scores = [0.0] * len(ids) if logprobs is None else list(logprobs)
-        return Reply(cast(ChatFormat, self.chat).decode(list(ids)), list(ids), scores, finish)
+        return Reply(cast(ChatFormat, self.chat).decode(ids), ids, scores, finish)
 
     def take(self, task: EnvTask) -> StepwiseEpisode:
         """Return an environment for a task, for callers that advance it themselves. It is not reset."""

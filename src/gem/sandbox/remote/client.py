@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
-
-import msgspec
 
 from gem._internal.http_client import HttpClient, HttpRequest, RequestError, bearer, check_url, wait_for
 from gem.errors import BadValue, SandboxError, require
 from gem.sandbox.base import Sandbox, Session
-from gem.sandbox.inputs import Job, as_bytes
+from gem.sandbox.inputs import Job, as_base64
 from gem.sandbox.machine import HOME, FileEntry, Machine, MachineFiles, Typed, entries_of
 from gem.sandbox.machine_protocol import pack, unpack
 from gem.sandbox.remote import protocol
@@ -49,8 +48,9 @@ class RemoteSandbox(Sandbox):
         self._client = _Client(self.url)
 
     def _run(self, job: Job) -> Result:
-        body: dict[str, Any] = {"command": job.command} if job.command else {"program": as_bytes(job.program)}
-        body |= {"stdin": as_bytes(job.stdin), "files": job.files}
+        body: dict[str, Any] = {"command": job.command} if job.command else {"program": as_base64(job.program)}
+        files = {path: as_base64(content) for path, content in job.files.items()}
+        body |= {"stdin": as_base64(job.stdin), "files": files}
         answer = self._send("POST", "/exec" if job.command else "/run", body, job.limits, job.limits.wall_s)
         return protocol.decoded(answer, Result)
 
@@ -58,7 +58,7 @@ class RemoteSandbox(Sandbox):
         self, job: Job, cases: Sequence[Case], stop: Callable[[int, Result], bool] | None
     ) -> list[Result | None]:
         """See Sandbox.run_tests. With ``stop``, the cases are sent one at a time; otherwise in a single request."""
-        program, results = as_bytes(job.program), list[Result | None](())
+        program, results = as_base64(job.program), list[Result | None](())
         for batch in ([case] for case in cases) if stop is not None else [list(cases)]:
             body = {"program": program, "cases": protocol.packed_cases(batch), "function": job.function}
             answer = self._send("POST", "/tests", body, job.limits, job.limits.wall_s * len(batch))
@@ -80,7 +80,7 @@ class RemoteSandbox(Sandbox):
         state: Mapping[str, Any] | None = None,
     ) -> Machine:
         """Start a machine on the server, which keeps the states; see Sandbox.machine()."""
-        start = {"files": pack(entries_of(files)), "folder": folder or HOME, "state": state}
+        start = {"files": as_base64(pack(entries_of(files))), "folder": folder or HOME, "state": state}
         return RemoteMachine(self, limits or self.limits, start)
 
     def report(self) -> Report:
@@ -98,15 +98,12 @@ class RemoteSandbox(Sandbox):
         limits: Limits | None = None,
         wall_s: float = 0.0,
     ) -> dict[str, Any]:
-        """Send a request that takes up to ``wall_s`` seconds on the server, and return the response.
-
-        Bytes in the body become base64.
-        """
+        """Send a request that takes up to ``wall_s`` seconds on the server, and return the response."""
         if self.closed:
             raise SandboxError(f"the sandbox at {self.url} is closed")
         if limits is not None:
-            body = {**(body or {}), "limits": limits}
-        data = None if body is None else json.dumps(msgspec.to_builtins(body)).encode()
+            body = {**(body or {}), "limits": asdict(limits)}
+        data = None if body is None else json.dumps(body).encode()
         timeout = wall_s + GRACE_S
         request = HttpRequest(method, self.url + path, data, timeout, self._headers, connect_timeout=CONNECT_S)
         return wait_for(self._client.send(request, _parse))
@@ -158,7 +155,7 @@ class RemoteMachine(Machine):
         return self._call("read", {"path": path}, bytes)
 
     def write(self, files: MachineFiles) -> None:
-        self._call("write", {"files": pack(entries_of(files))}, type(None))
+        self._call("write", {"files": as_base64(pack(entries_of(files)))}, type(None))
 
     def entries(self, folder: str = "/") -> list[FileEntry]:
         archive = self._call("entries", {"folder": folder}, bytes)
@@ -168,13 +165,13 @@ class RemoteMachine(Machine):
             raise SandboxError(f"invalid response from the server: {e}") from e
 
     def run(self, arguments: Sequence[str], *, stdin: bytes = b"", wall_s: float | None = None) -> Result:
-        options = {"arguments": list(arguments), "stdin": stdin, "wall_s": wall_s}
+        options = {"arguments": list(arguments), "stdin": as_base64(stdin), "wall_s": wall_s}
         return self._call("run", options, Result, self._seconds(wall_s))
 
     def type_keys(
         self, keys: bytes, *, rows: int = 24, columns: int = 80, wait_s: float = 0.0, wall_s: float | None = None
     ) -> Typed:
-        options = {"keys": keys, "rows": rows, "columns": columns, "wait_s": wait_s, "wall_s": wall_s}
+        options = {"keys": as_base64(keys), "rows": rows, "columns": columns, "wait_s": wait_s, "wall_s": wall_s}
         return Typed(**self._call("type_keys", options, protocol.TypedFields, wait_s + self._seconds(wall_s)))
 
     def stop(self, *, keep: Iterable[int] = ()) -> None:

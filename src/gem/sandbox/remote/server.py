@@ -227,7 +227,7 @@ def _app(api: _Api) -> Any:
 
     def response(answer: Any, status: int) -> Any:
         # JSONResponse cannot encode names of files that are not UTF-8
-        return plain(json.dumps(msgspec.to_builtins(answer)), status, media_type="application/json")
+        return plain(json.dumps(answer), status, media_type="application/json")
 
     def endpoint(operation: Callable[..., Any]) -> Callable[[Any], Any]:
         async def handle(request: Any) -> Any:
@@ -264,7 +264,7 @@ async def _answer(api: _Api, operation: Callable[..., Any], request: Any) -> tup
         return protocol.BAD_VALUE, {"error": f"the body is larger than {MAX_BODY_BYTES} bytes"}
 
     def work() -> Any:
-        return operation(json.loads(body or b"{}"), **request.path_params)
+        return msgspec.to_builtins(operation(json.loads(body or b"{}"), **request.path_params))
 
     try:
         return protocol.OK, await asyncio.get_running_loop().run_in_executor(api.threads, work)

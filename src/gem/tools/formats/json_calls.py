@@ -40,7 +40,11 @@ _NEXT_FIELD = re.compile(_FIELD % "Observation|Thought|Action|Final Answer", _FL
 
 def openai_schemas(functions: Sequence[Function]) -> list[dict[str, Any]]:
     """Return the functions in the form that chat templates and OpenAI-compatible endpoints expect as ``tools``."""
-    return [{"type": "function", "function": dict(vars(function))} for function in functions]
+    return [{"type": "function", "function": _fields(function)} for function in functions]
+
+
+def _fields(function: Function) -> dict[str, Any]:
+    return {"name": function.name, "description": function.description, "parameters": function.parameters}
 
 
 def openai_schema_lines(functions: Sequence[Function]) -> str:
@@ -49,7 +53,7 @@ def openai_schema_lines(functions: Sequence[Function]) -> str:
 
 def listing(functions: Sequence[Function]) -> str:
     """Describe each function in one line of JSON."""
-    return "\n".join(json.dumps(vars(function), ensure_ascii=False) for function in functions)
+    return "\n".join(json.dumps(_fields(function), ensure_ascii=False) for function in functions)
 
 
 class HermesFormat(CallFormat):

@@ -101,7 +101,7 @@ class SearchTool(BaseTool):
             raise BadValue(f"timeout must be above 0 s and backoff at least 0 s, got {timeout!r} and {backoff!r}")
         if search_url is not None and index is not None:
             raise BadValue(f"give either search_url or index, got {search_url!r} and {short_repr(index, 80)}")
-        self.search_url, self.topk, self.timeout, self.protocol = search_url, topk, timeout, protocol
+        self.search_url, self.topk, self.timeout, self.protocol = search_url, int(topk), timeout, protocol
         self._index, self._retriever = index, None if isinstance(index, str | Path) else index
         self._options = {"retries": retries, "backoff": backoff, "concurrency": concurrency, "cache": cache}
         self._client: SearchClient | None = None

@@ -146,7 +146,7 @@ class Init:
         try:
             try:
                 if (pid := os.fork()) == 0:
-                    become(arguments[0], arguments, self.variables, home, {0: source, 1: target, 2: null})
+                    become(arguments, self.variables, home, {0: source, 1: target, 2: null})
                 self.program = pid
             finally:
                 os.close(source)
@@ -271,7 +271,8 @@ class Init:
         try:
             if (pid := os.fork()) == 0:
                 command = ["bash", "--norc", "--noprofile", "-c", _SHELL, "bash"]
-                become(self.bash, command, self.variables, self.folder, {COMMANDS: commands, ANSWERS: answers})
+                fds = {COMMANDS: commands, ANSWERS: answers}
+                become(command, self.variables, self.folder, fds, path=self.bash)
             self.shell = pid
         except OSError:  # too many processes
             self.status = 128

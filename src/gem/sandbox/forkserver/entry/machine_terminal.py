@@ -65,7 +65,8 @@ class Terminal:
             )
             if (pid := os.fork()) == 0:
                 command = ["bash", "--noprofile", "--rcfile", f"/proc/self/fd/{START_FD}", "-i"]
-                become(bash, command, variables, folder, {START_FD: start, 0: line, 1: line, 2: line}, terminal=line)
+                fds = {START_FD: start, 0: line, 1: line, 2: line}
+                become(command, variables, folder, fds, path=bash, terminal=line)
             self.pid = pid
         except OSError:
             os.close(self.fd)
@@ -127,17 +128,18 @@ class Terminal:
 
 
 def become(
-    path: str,
     arguments: Sequence[str],
     variables: Mapping[str, str],
     folder: str,
     fds: Mapping[int, int],
     *,
+    path: str = "",
     terminal: int | None = None,
 ) -> NoReturn:
     """Replace this forked process with a program in a session of its own.
 
     Args:
+        path: of the program; empty for the first of its arguments.
         fds: maps descriptors of the program to those of this process, whose own are closed on execution.
         terminal: descriptor of the controlling terminal, if there is one.
     """
@@ -150,6 +152,6 @@ def become(
         os.chdir(folder)
         for number, fd in fds.items():
             os.dup2(fd, number)
-        os.execve(path, list(arguments), dict(variables))
+        os.execve(path or arguments[0], list(arguments), dict(variables))
     finally:
         os._exit(126)
