@@ -159,6 +159,7 @@ class Env:
             A ToolEnvWrapper then steps it on a thread.
         shows_history: True if each observation contains the history. Rollouts then send it as the whole context.
         shows_prompt: True if each observation is a complete prompt, which rollouts send to the model unchanged.
+        moves_only: True if an action is a move of a game, so that the longest legal one bounds the length of a reply.
         ends_on_truncation: True if ``terminated`` is set whenever ``truncated`` is. Vectors then do the same for failed
             episodes.
     """
@@ -167,6 +168,7 @@ class Env:
     waits_for_io: bool = False
     shows_history: bool = False
     shows_prompt: bool = False
+    moves_only: bool = False
     ends_on_truncation: bool = False
     # Keyword arguments of the published class that have no effect here, and why. The constructor drops them. In a
     # subclass, parameters of its own constructor are not among them.

@@ -59,7 +59,7 @@ class Config(DataFlags):
     temperature: float | None = flag(None, help="of all models [default: the endpoint's; 0 for a folder]")
     max_tokens: int | None = flag(None, help="tokens per reply of all models [default: as in gem eval]")
     top_p: float | None = flag(None, help="nucleus sampling of all models")
-    device: str | None = flag(None, help="torch device of models in folders [default: cpu]")
+    device: str | None = flag(None, help="torch device of models in folders [default: a GPU if there is one]")
     out: str | None = flag(None, help="folder for the records and the report [default: tournaments/ENV]")
     resume: str | None = flag(None, help="folder of a tournament to continue; other flags may not change its settings")
     json: bool = flag(False, help="print the report as JSON")

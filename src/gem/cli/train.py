@@ -45,15 +45,17 @@ from gem.errors import BadValue, require
 from gem.rl.checks import check_names, check_trainable
 from gem.rl.config import TrainConfig
 from gem.rl.config_file import read_config
-from gem.rl.metrics import modes
+from gem.rl.metrics import Metrics, modes
 from gem.rl.run.folder import RunFolder
 from gem.rl.run.monitor import WARNINGS
 from gem.rl.run.plots import CURVES, RecordedRun, draw_curves
 from gem.trajectory import Trajectory
 
 if TYPE_CHECKING:
+    from gem.rl.data.imitation import WarmUp
     from gem.rl.run.trainer import Trainer
 
+LONGER = frozenset({"steps", "minutes"})  # flags that --resume allows
 INTERRUPTED = 130  # exit code that shells report for SIGINT
 _HELP = {f.name: dict(f.metadata) for f in fields(TrainConfig)}
 
@@ -72,7 +74,9 @@ class Config(DataFlags, TrainConfig):
         "memory and two conversations with the tokens that are trained on stderr",
     )
     resume: str | None = flag(
-        None, help="folder of a run to continue; besides, only --json and --steps, for a longer run, are allowed"
+        None,
+        help="folder of a run to continue; besides, only --json and, for a longer run, --steps and --minutes are "
+        "allowed",
     )
     json: bool = flag(False, help="print the results as JSON, and the progress on stderr")
     given: frozenset[str] = field(default=frozenset(), init=False)
@@ -105,9 +109,11 @@ def _dry_run(config: Config, settings: TrainConfig, console: Console) -> int:
     if config.json:
         raise BadValue("--dry-run prints TOML; drop --json")
     check_trainable(settings)
-    toml, text = require("gem.rl.run.dry_run", extra="train").dry_run(settings)
-    print(toml, end="", flush=True)
-    console.print(text, soft_wrap=True, markup=False, highlight=False)
+    console.print(f"Loading {settings.model or 'the embedded model'}.", soft_wrap=True, markup=False, highlight=False)
+    texts = require("gem.rl.run.dry_run", extra="train").dry_run(settings)
+    print(next(texts), end="", flush=True)
+    for text in texts:
+        console.print(text, soft_wrap=True, markup=False, highlight=False)
     return 0
 
 
@@ -123,14 +129,14 @@ def _train(config: Config, settings: TrainConfig, console: Console) -> dict[str,
     if config.resume is None:
         trainer = trainer_class.start(settings)
     else:
-        trainer = trainer_class.resume(config.resume, steps=_steps(config))
+        trainer = trainer_class.resume(config.resume, **_longer(config))
     with trainer:
         optimum = trainer.optimum
         console.print(
             f"evaluation: {trainer.evaluation.description}", soft_wrap=not console.is_terminal, highlight=False
         )
         with _Display(console, trainer.config.steps, optimum) as display, _StopOnInterrupt(console) as should_stop:
-            trainer.run(display.update, display.imitation, display.untrained, should_stop)
+            trainer.run(display.update, display.imitation, display.loaded, display.untrained, should_stop)
         metrics = trainer.folder.read_metrics()
         if metrics:
             title = f"{trainer.config.title}, seed {trainer.config.seed}"
@@ -155,6 +161,7 @@ def _record(trainer: Trainer, last: dict[str, Any], optimum: Optimum | None) -> 
         "episodes": trainer.episodes,
         "folder": str(trainer.folder.path),
         "evaluation": trainer.evaluation.description,
+        "loaded": trainer.loaded or None,
         "untrained": {mode: scores for mode, scores in trainer.untrained.items() if mode != "game"},
         "trained": last["eval"],
         "optimum": None if optimum is None else optimum._asdict(),
@@ -165,7 +172,14 @@ def _record(trainer: Trainer, last: dict[str, Any], optimum: Optimum | None) -> 
 def _report(console: Console, trainer: Trainer, last: dict[str, Any], optimum: Optimum | None) -> None:
     if trainer.config.until:
         console.print(_outcome(trainer.config.targets, trainer.update, trainer.reached), highlight=False)
-    console.print(_results(trainer.evaluation.description, trainer.untrained, last["eval"], optimum))
+    if trainer.config.minutes is not None and trainer.update < trainer.config.steps and not trainer.reached:
+        console.print(f"Ended after update {trainer.update}, with {trainer.config.minutes:g} minutes.", highlight=False)
+    states = {
+        "as it was loaded": trainer.loaded,
+        "after the warm-up (format only, no skill)": trainer.untrained,
+        "trained": last["eval"],
+    }
+    console.print(_results(trainer.evaluation.description, states, optimum))
     console.print(_side_by_side(Trajectory.from_json(trainer.untrained["game"]), trainer.show_game()))
     time = last["time"]
     console.print(
@@ -198,18 +212,17 @@ def _settings(config: Config) -> list[TrainConfig]:
 def _resumed(config: Config) -> TrainConfig:
     """Return the configuration of the run to resume, which it keeps. Raises BadValue for flags that would change it."""
     own = [*(f.name for f in fields(TrainConfig)), "config", "dry_run"]
-    changed = [name for name in own if name in config.given - {"steps"}]
+    changed = [name for name in own if name in config.given - LONGER]
     if changed:
         raise BadValue(f"--resume keeps the run's own configuration; drop --{changed[0].replace('_', '-')}")
     assert config.resume is not None
     _, settings = RunFolder.open(config.resume)
-    steps = _steps(config)
-    return settings if steps is None else replace(settings, steps=steps)
+    return replace(settings, **_longer(config))
 
 
-def _steps(config: Config) -> int | None:
-    """Return the number of updates that a resumed run is lengthened to; None to keep its own."""
-    return config.steps if "steps" in config.given else None
+def _longer(config: Config) -> dict[str, Any]:
+    """Return what a resumed run is lengthened to: those of the flags LONGER that were given."""
+    return {name: getattr(config, name) for name in config.given & LONGER}
 
 
 class _StopOnInterrupt:
@@ -256,6 +269,7 @@ class _Display:
             console=console,
         )
         self.warm_up = self.progress.add_task("warm-up on random play", total=None, visible=False)
+        self.taught: WarmUp | None = None
         self.training = self.progress.add_task("updates", total=updates, start=False)
         self.evaluation = "not yet"
         self.warned: set[str] = set()
@@ -270,15 +284,26 @@ class _Display:
         if self.live is not None:
             self.live.stop()
 
-    def imitation(self, done: int, total: int) -> None:
-        self.progress.update(self.warm_up, completed=done, total=total, visible=True)
+    def imitation(self, state: WarmUp) -> None:
+        checked = state.readable is not None and (self.taught is None or state.readable != self.taught.readable)
+        self.taught = state
+        text = f"warm-up on random play: {_taught(state)}"
+        self.progress.update(self.warm_up, completed=state.tokens, description=text, visible=True)
+        if self.live is None and checked:
+            self.console.print(text, soft_wrap=True, highlight=False)
+
+    def loaded(self, scores: dict[str, Any]) -> None:
+        self._print_scores("as loaded", scores)
 
     def untrained(self, scores: dict[str, Any]) -> None:
-        tokens = int(self.progress.tasks[0].completed)
-        if self.live is None and tokens:
-            self.console.print(f"warm-up: {tokens:,} tokens of imitating random legal play (format only)")
+        if self.taught is not None and self.taught.steps:
+            text = f"after the warm-up (format only): {_taught(self.taught)}"
+            self.console.print(text, soft_wrap=True, highlight=False)
+        self._print_scores("before learning", scores)
+
+    def _print_scores(self, when: str, scores: dict[str, Any]) -> None:
         self.console.print(
-            f"before learning, evaluation: sampled {_score(scores['sampled'], self.optimum)}; "
+            f"{when}, evaluation: sampled {_score(scores['sampled'], self.optimum)}; "
             f"{modes(scores)[0]} {_score(scores[modes(scores)[0]], None)}",
             soft_wrap=not self.console.is_terminal,
         )
@@ -314,6 +339,14 @@ class _Display:
         return Group(rows, self.progress)
 
 
+def _taught(state: WarmUp) -> str:
+    """Describe how far the warm-up is."""
+    parts = [f"{state.tokens:,} tokens"]
+    parts += [] if state.loss is None else [f"loss {state.loss:.2f}"]
+    parts += [] if state.readable is None else [f"{state.readable:.0%} of the replies readable"]
+    return ", ".join(parts)
+
+
 def _number(value: float | None, digits: int = 3) -> str:
     return "none" if value is None else f"{value:.{digits}f}"
 
@@ -325,13 +358,15 @@ def _score(summary: dict[str, Any], optimum: Optimum | None) -> str:
     return f"success {_number(summary['success'])}, turns when won {_number(summary['turns_when_won'], 2)}{best}{cut}"
 
 
-def _results(description: str, untrained: dict[str, Any], trained: dict[str, Any], optimum: Optimum | None) -> Table:
+def _results(description: str, states: dict[str, Metrics], optimum: Optimum | None) -> Table:
     numbers = [Column(name, justify="right") for name in ("success", "turns when won")]
     table = Table("policy", *numbers, title=f"Evaluation: {description}", title_justify="left")
+    trained = states["trained"]
     rows = [
         (f"{state}, {mode}", scores[mode])
         for mode in reversed(modes(trained))
-        for state, scores in (("after the warm-up (format only, no skill)", untrained), ("trained", trained))
+        for state, scores in states.items()
+        if scores
     ]
     for name, by_mode in trained.get("sets", {}).items():
         rows += [(f"trained, {mode}: {name}", by_mode[mode]) for mode in reversed(by_mode)]

@@ -61,6 +61,7 @@ class GameEnv(Env, ABC):
         BadValue: when max_turns < 1 or on_unreadable is neither "end" nor "continue".
     """
 
+    moves_only = True
     move_format: str  # an example of a valid action, shown when an action is unreadable
 
     def __init__(self, *, max_turns: int, on_unreadable: OnUnreadable = "end") -> None:

@@ -55,7 +55,8 @@ class SamplerOptions:
 class TrainOptions:
     """The fields of TrainConfig, which checks them.
 
-    The defaults were tuned on game:GuessTheNumber-v0-easy with the embedded model.
+    The defaults were tuned on game:GuessTheNumber-v0-easy: for the embedded model, and with SmolLM2-135M-Instruct for
+    models that are loaded.
     """
 
     env: str | Sequence[str | TrainEnv | Mapping[str, Any]] = _option(
@@ -90,8 +91,10 @@ class TrainOptions:
         None,
         "folder or hub id of a causal language model; without weights they are random; default: a tiny model",
     )
-    dtype: Literal["float32", "bf16"] = _option(
-        "float32", "bf16 computes in bfloat16; trained weights stay float32, and with LoRA the frozen ones are bfloat16"
+    dtype: Literal["float32", "bf16"] | None = _option(
+        None,
+        "bf16 computes in bfloat16; trained weights stay float32, and with LoRA the frozen ones are bfloat16; default: "
+        "bf16 for --model on a GPU, else float32",
     )
     gradient_checkpointing: bool = _option(
         False, "compute activations again in the backward pass: less memory, about a third more time"
@@ -114,6 +117,9 @@ class TrainOptions:
     out: str = _option("runs", "folder for runs")
     seed: Natural = _option(0, "seed of the model, tokenizer, episodes, sampling and minibatches")
     steps: Count = _option(200, "policy updates")
+    minutes: Positive | None = _option(
+        None, "end the run after about this time, with a last evaluation and a checkpoint; default: after --steps"
+    )
     batch: Count = _option(256, "episodes per update")
     slots: Count | None = _option(None, "environments stepped together; default: batch")
     group_size: Count | None = _option(
@@ -166,13 +172,17 @@ class TrainOptions:
     )
     epochs: Count = _option(1, "passes over each batch")
     minibatch: Count = _option(
-        64, "sequences per gradient step: episodes, or turns with a wrapper that shows the history"
+        64,
+        "sequences per gradient step, at most: episodes, or turns with a wrapper that shows the history; a batch is "
+        "divided evenly",
     )
     micro_batch: Count | None = _option(
         None, "sequences per forward and backward pass; the gradient is that of the minibatch; default: --minibatch"
     )
-    learning_rate: Positive = _option(
-        2e-3, "peak learning rate of AdamW: 10 updates of linear warm-up, then linear decay to a tenth"
+    learning_rate: Positive | None = _option(
+        None,
+        "peak learning rate of AdamW: a linear ramp over the first tenth of the updates, at most 10, then linear decay "
+        "to a tenth; default: 5e-5 for a pretrained --model, 2e-4 for its LoRA adapter, else 2e-3",
     )
     kl: Weight = _option(
         0.05, "weight of the KL penalty toward the initial policy, in nats; preserves format and exploration"
@@ -183,7 +193,8 @@ class TrainOptions:
     entropy: Weight = _option(0.0, "weight of an entropy bonus, in nats")
     temperature: Positive = _option(1.0, "sampling temperature in training; evaluation uses it besides greedy decoding")
     max_new_tokens: Count | None = _option(
-        None, "maximum tokens per reply; default: 256, or two more than the longest legal action for the embedded model"
+        None,
+        "maximum tokens per reply; default: two more than the longest legal action in an environment of few, else 256",
     )
     kv_cache_mib: Natural = _option(
         1024,
@@ -192,8 +203,12 @@ class TrainOptions:
     )
     imitation_steps: Natural | None = _option(
         None,
-        "steps of the SFT warm-up on random legal actions, for the format; default: for the embedded model, until 98 % "
-        "of the replies can be read or 400,000 tokens were seen, prompts included; else 0",
+        "steps of the SFT warm-up on random legal actions, for the format; default: until replies can be read, at most "
+        "400,000 tokens for the embedded model and 20,000 for --model, none if its replies can be read already",
+    )
+    imitation_rate: Positive | None = _option(
+        None,
+        "learning rate of the warm-up; default: 3e-5 for a pretrained --model, 2e-4 for its LoRA adapter, else 3e-3",
     )
     eval_every: Count = _option(20, "updates between evaluations")
     eval_episodes: Count = _option(
@@ -216,5 +231,9 @@ class TrainOptions:
     log: Literal["tensorboard", "wandb", "trackio"] | None = _option(
         None, "also log the metrics to TensorBoard, Weights & Biases or Trackio; each needs the extra of its name"
     )
-    device: str = _option("cpu", "torch device of the model, e.g. cuda; auto takes a GPU if there is one")
-    threads: Count = _option(1, "torch threads; more than one slows down small models")
+    device: str = _option("auto", "torch device of the model, e.g. cpu or cuda; auto takes a GPU if there is one")
+    threads: Count | None = _option(
+        None,
+        "torch threads, which decide the order of sums and so the last digits of a run; default: all cores for "
+        "--model, 1 for the embedded model, which more slow down",
+    )

@@ -107,7 +107,8 @@ class Slot:
             the slot shares an order of rows.
         on_failure: what to do if an environment hangs or raises an exception other than CallerError and InfraError.
             "raise" raises EnvFailed, and the slot must be reset before its next step. "restart" ends the episode as
-            failed and rebuilds the environment; MAX_FAILURES failures in a row raise EnvFailed as with "raise".
+            failed and rebuilds the environment; MAX_FAILURES failures in a row, without a reset to a seed between them,
+            raise EnvFailed as with "raise".
 
     Attributes:
         env: the environment.
@@ -207,6 +208,8 @@ class Slot:
         """
         self._repair()
         self.lost = None
+        if seed is not None:  # whoever chooses the episodes counts which fail: a seed may be played again and again
+            self._failures = 0
         env = self.env
         if position is not None:
             start_at(env, position)

@@ -107,7 +107,11 @@ class Config(DataFlags):
     native_tools: bool = flag(False, help="call the tools of --wrappers as native tool calls, and not in text")
     token_limit: int | None = flag(None, help="tokens per episode, of prompts and replies [default: no limit]")
     seed: int | None = flag(None, help="seed of the sampling; an endpoint gets one derived from it with each request")
-    device: str | None = flag(None, help="torch device of the model in a folder [default: cpu]")
+    device: str | None = flag(None, help="torch device of the model in a folder [default: a GPU if there is one]")
+    dtype: Literal["float32", "bf16"] | None = flag(
+        None, help="bf16: compute in bfloat16 [default: on a GPU; of a run, as in it]"
+    )
+    threads: int | None = flag(None, help="torch threads [default: all cores; of a run, as in it]")
     timeout: float | None = flag(None, help=f"seconds per request [default: {TIMEOUT_S:g}]")
     env_timeout: float | None = flag(None, help="seconds per step of an environment [default: no limit]")
     retries: int | None = flag(None, help=f"how often failed samples are played again [default: {RETRIES}]")

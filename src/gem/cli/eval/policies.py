@@ -18,11 +18,12 @@ from gem.rl.run.folder import RunFolder, newest_checkpoint, outcome_of
 
 CONCURRENCY, TIMEOUT_S = 128, 600.0
 SAMPLING = ("temperature", "max_tokens", "top_p", "reasoning_effort")
+MACHINE = ("device", "dtype", "threads")  # how a model in this process computes
 # The flags of each kind of policy, besides those of every evaluation.
 FLAGS: dict[str, tuple[str, ...]] = {
     "an endpoint": ("base_url", "api_key_env", *SAMPLING, "extra_body", "system", "native_tools", "seed", "timeout"),
-    "a model in a folder": ("temperature", "max_tokens", "top_p", "seed", "device"),
-    "--checkpoint": ("temperature", "max_tokens", "top_p", "seed", "device", "seeds"),
+    "a model in a folder": ("temperature", "max_tokens", "top_p", "seed", *MACHINE),
+    "--checkpoint": ("temperature", "max_tokens", "top_p", "seed", *MACHINE, "seeds"),
     "--policy": (),
 }
 RANGES: dict[str, tuple[Callable[[float], bool], str]] = {  # flag → what it accepts; NaN is in no range
@@ -30,6 +31,7 @@ RANGES: dict[str, tuple[Callable[[float], bool], str]] = {  # flag → what it a
     "max_tokens": (lambda value: value >= 1, "at least 1"),
     "token_limit": (lambda value: value >= 1, "at least 1"),
     "top_p": (lambda value: 0 < value <= 1, "a number in (0, 1]"),
+    "threads": (lambda value: value >= 1, "at least 1"),
     "timeout": (lambda value: value > 0, "seconds above 0"),
     "env_timeout": (lambda value: value > 0, "seconds above 0"),
 }
@@ -150,7 +152,7 @@ def _endpoint_policy(settings: Mapping[str, Any], stack: ExitStack) -> Policy:
 
 
 def _local_policy(folder: str, settings: Mapping[str, Any], library: Any) -> Policy:
-    options = {name: settings[name] for name in ("temperature", "top_p", "seed", "device") if name in settings}
+    options = {name: settings[name] for name in ("temperature", "top_p", "seed", *MACHINE) if name in settings}
     policy: Policy = library.load_policy(folder, max_new_tokens=settings.get("max_tokens"), **options)
     return policy
 

@@ -70,6 +70,7 @@ class TableGame(MultiAgentEnv, ABC):
     seats: ClassVar[tuple[str, ...]]  # names of the seats in the order of play
     card: ClassVar[str]  # the rules, with an example of an action
     pattern: ClassVar[re.Pattern[str]]  # content of a box that is a move, in lower case with single spaces
+    moves_only = True
     can_skip: ClassVar[bool] = False
     talks: ClassVar[bool] = False  # whether players may send messages
     needs_history: ClassVar[bool] = False  # whether view() shows less than what a player knows

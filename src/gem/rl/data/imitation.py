@@ -1,29 +1,57 @@
-"""Warm-up: supervised fine-tuning on random legal actions, which teaches a new model the output format.
+"""Warm-up: supervised fine-tuning on random legal actions, which teaches a model the output format.
 
 The actions come from Env.sample_random_action, so they contain no strategy.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, groupby
 from typing import NamedTuple
 
 import torch
 
+from gem.errors import BadValue
 from gem.policies import Policy, RandomPolicy, Reply, Request
 from gem.rl.estimate.batch import Example, collate, pack
-from gem.rl.estimate.losses import BETAS, cross_entropy
+from gem.rl.estimate.losses import BETAS, MAX_GRAD_NORM, cross_entropy
 from gem.rl.model.policy import CausalLMPolicy
 from gem.seeding import derive
 from gem.trajectory import Trajectory
 
 EPISODES_PER_ROUND = 32
-STEP_TOKENS = 2048  # of a gradient step: 32 episodes of GuessTheNumber-easy have about 1,250
-CHECK_TOKENS = 40_000  # between checks whether replies are readable
-CHECK_EPISODES, CHECK_REPLIES = 128, 256  # of a check; the replies are at most that many
-READABLE = 0.98  # share of readable replies that ends the warm-up
+RAMP_STEPS = 4  # of linear increase of the learning rate, because Adam's first steps are as large as later ones
+DIVERGED = 1.0  # nats per token by which the loss may exceed that of the first step
 UNREADABLE = frozenset({"no_action", "no_answer"})  # reasons in info["invalid"]; the others name an illegal action
-LEARNING_RATE = 3e-3
+
+
+class Schedule(NamedTuple):
+    """How long a warm-up is.
+
+    Args:
+        tokens: at most, of the sequences that are trained on, prompts included.
+        step_tokens: of a gradient step, at most, or one sequence.
+        check_tokens: between checks whether replies are readable.
+        check_replies: of a check, at most.
+        readable: share of readable replies that ends it.
+        in_a_row: checks in a row that must have this share.
+        first: whether there is a check before the first step.
+    """
+
+    tokens: int
+    step_tokens: int
+    check_tokens: int
+    check_replies: int
+    readable: float
+    in_a_row: int
+    first: bool
+
+
+# 400,000 tokens take the embedded model about 30 s of one core. Of a pretrained model, each further step on random
+# actions costs some of what it knows, and 2,000 tokens were enough for SmolLM2-135M-Instruct.
+FROM_RANDOM = Schedule(400_000, 2048, 40_000, 256, 0.98, 2, False)
+PRETRAINED = Schedule(20_000, 512, 2_000, 64, 0.95, 1, True)
 
 
 class RandomTextPolicy:
@@ -50,87 +78,113 @@ Play = Callable[[Policy, int, int], list[Trajectory]]
 
 
 class WarmUp(NamedTuple):
-    """What a warm-up did.
+    """How far a warm-up is.
 
     Args:
-        tokens: tokens of the sequences that were trained on, prompts included.
         steps: gradient steps.
-        readable: share of fresh replies that could be read, at the last check; None without a check.
+        tokens: of the sequences that were trained on, prompts included.
+        loss: of the last step, in nats per token; None before the first.
+        readable: share of fresh replies that could be read, at the last check; None before one.
     """
 
-    tokens: int
-    steps: int
-    readable: float | None
+    steps: int = 0
+    tokens: int = 0
+    loss: float | None = None
+    readable: float | None = None
 
 
 def imitate_random_play(
     policy: CausalLMPolicy,
     play: Play,
     *,
-    tokens: int | None = None,
+    rate: float,
+    schedule: Schedule = FROM_RANDOM,
     steps: int | None = None,
     readable: Callable[[int], float] | None = None,
-    on_step: Callable[[int, int], None] = lambda done, total: None,
+    on_step: Callable[[WarmUp], None] = lambda state: None,
 ) -> WarmUp:
-    """Train the policy's model on episodes of random legal play, until a budget is spent.
+    """Train the policy's model on episodes of random legal play, until it writes readable replies or a budget is spent.
 
     Args:
         play: plays the episodes; each round has EPISODES_PER_ROUND.
-        tokens: budget in tokens of the sequences that are trained on, prompts included; the same work on every machine.
-        steps: budget in gradient steps, each on at most STEP_TOKENS tokens or one sequence.
-        readable: returns the share of fresh replies that can be read, for the check of this number. The training ends
-            when two in a row are at least READABLE, checked each CHECK_TOKENS. None for no early end.
-        on_step: called after each gradient step with what is done of the budget, and the budget. An exception raised by
-            it ends the training and propagates.
+        rate: learning rate of AdamW, after a ramp of RAMP_STEPS.
+        schedule: the budget in tokens, the same work on every machine, and when to check.
+        steps: budget in gradient steps, instead of that of the schedule; None for no such budget.
+        readable: returns the share of fresh replies that can be read, for the check of this number. None for no check.
+        on_step: called before the first gradient step and after each. An exception raised by it ends the training and
+            propagates.
+
+    Raises:
+        BadValue: if the loss rises, as it does if the learning rate is too high for a pretrained model.
     """
     trained = [p for p in policy.model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=LEARNING_RATE, betas=BETAS, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(trained, betas=BETAS, weight_decay=0.0)
+    state, checks, passed = WarmUp(), 0, 0
+    first: float | None = None
+    if readable is not None and schedule.first:
+        share = readable(0)
+        state, passed = WarmUp(readable=share), int(share >= schedule.readable)
+    on_step(state)
     random_text = RandomTextPolicy(policy)
-    done = used = rounds = checks = 0
-    share: float | None = None
-    while True:
-        rounds += 1
-        for part in _parts(pack(play(random_text, EPISODES_PER_ROUND, rounds))):
-            minibatch = collate(part, policy.pad_id).to(policy.model.device)
-            scores = policy.score(minibatch.ids_BT, minibatch.attend_BT, minibatch.mask_BT, minibatch.images)
-            loss = cross_entropy(scores.logp_BT, minibatch.mask_BT)
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            done, used = done + 1, used + sum(len(e.sequence.ids_T) for e in part)
-            on_step(done, steps) if steps is not None else on_step(used, tokens or used)
-            if done == steps or (tokens is not None and used >= tokens):
-                return WarmUp(used, done, share)
-        if readable is not None and used >= (checks + 1) * CHECK_TOKENS:
+    parts = _rounds(policy, lambda number: play(random_text, EPISODES_PER_ROUND, number), schedule.step_tokens)
+    while passed < schedule.in_a_row and (state.tokens < schedule.tokens if steps is None else state.steps < steps):
+        part = next(parts)
+        for group in optimizer.param_groups:
+            group["lr"] = rate * min(1.0, (state.steps + 1) / RAMP_STEPS)
+        minibatch = collate(part, policy.pad_id).to(policy.model.device)
+        scores = policy.score(minibatch.ids_BT, minibatch.attend_BT, minibatch.mask_BT, minibatch.images)
+        loss = cross_entropy(scores.logp_BT, minibatch.mask_BT)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(trained, MAX_GRAD_NORM)
+        optimizer.step()
+        tokens, now = state.tokens + sum(len(e.sequence.ids_T) for e in part), float(loss.detach())
+        state = WarmUp(state.steps + 1, tokens, now, state.readable)
+        first = now if first is None else first
+        if not now <= first + DIVERGED:  # written so that NaN is refused too
+            raise BadValue(
+                f"the loss of the warm-up went from {first:.2f} to {now:.2f} nats per token in {state.steps} steps at "
+                f"--imitation-rate {rate:g}; lower it, or leave it out"
+            )
+        if readable is not None and tokens >= (checks + 1) * schedule.check_tokens:
             checks += 1
-            before, share = share, readable(checks)
-            if min(before or 0.0, share) >= READABLE:
-                return WarmUp(used, done, share)
+            share = readable(checks)
+            state, passed = state._replace(readable=share), passed + 1 if share >= schedule.readable else 0
+        on_step(state)
+    return state
 
 
-def _parts(batch: Sequence[Example]) -> Iterator[list[Example]]:
-    """Divide sequences into parts of at most STEP_TOKENS tokens, or one sequence."""
-    part: list[Example] = []
-    for example in batch:
-        if part and sum(len(e.sequence.ids_T) for e in (*part, example)) > STEP_TOKENS:
-            yield part
-            part = []
-        part.append(example)
-    yield part
+def _rounds(
+    policy: CausalLMPolicy, play: Callable[[int], list[Trajectory]], step_tokens: int
+) -> Iterator[list[Example]]:
+    """Yield the sequences of gradient steps, of one round of episodes after another."""
+    number = 0
+    while True:
+        number += 1
+        yield from even_parts(pack(play(number)), step_tokens)
 
 
-def readable_share(policy: CausalLMPolicy, play: Play, number: int) -> float:
+def even_parts(batch: Sequence[Example], tokens: int) -> Iterator[list[Example]]:
+    """Divide sequences into parts of nearly equal size, of about that many tokens or fewer."""
+    ends = list(accumulate(len(e.sequence.ids_T) for e in batch))
+    size = ends[-1] / math.ceil(ends[-1] / tokens)
+    for _, part in groupby(zip(ends, batch, strict=True), key=lambda p: (p[0] - len(p[1].sequence.ids_T) / 2) // size):
+        yield [example for _, example in part]
+
+
+def readable_share(policy: CausalLMPolicy, play: Play, replies: int, number: int) -> float:
     """Return the share of sampled replies that the environments can read, in states of random legal play.
 
     A reply that was cut at its limit is not readable. An illegal move is.
 
     Args:
+        replies: maximum number of them.
         number: of the check; each has its own random stream.
     """
-    probe = _Probe(policy.variant(seed=derive(policy.seed, "readable", number)))
+    probe = _Probe(policy.variant(seed=derive(policy.seed, "readable", number)), replies)
     found = [
         turn.finish not in ("length", "context_overflow") and turn.invalid not in UNREADABLE
-        for t in play(probe, CHECK_EPISODES, number)
+        for t in play(probe, max(1, replies // 2), number)
         for k, turn in enumerate(t.turns)
         if (t.slot, t.episode, k) in probe.asked
     ]
@@ -138,15 +192,15 @@ def readable_share(policy: CausalLMPolicy, play: Play, number: int) -> float:
 
 
 class _Probe(RandomTextPolicy):
-    """Takes random legal actions, and every other turn, up to CHECK_REPLIES, that of a model."""
+    """Takes random legal actions, and every other turn, up to a number of replies, that of a model."""
 
-    def __init__(self, policy: CausalLMPolicy) -> None:
+    def __init__(self, policy: CausalLMPolicy, replies: int) -> None:
         super().__init__(policy)
-        self.policy = policy
+        self.policy, self.replies = policy, replies
         self.asked: set[tuple[int, int, int]] = set()
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
-        chosen = [i for i, r in enumerate(requests) if sum(r.key) % 2 == 0][: CHECK_REPLIES - len(self.asked)]
+        chosen = [i for i, r in enumerate(requests) if sum(r.key) % 2 == 0][: self.replies - len(self.asked)]
         self.asked |= {requests[i].key for i in chosen}
         replies = super().act(requests)
         for i, reply in zip(chosen, self.policy.act([requests[i] for i in chosen]), strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -169,11 +170,15 @@ def _reply_lengths(example: Example) -> Counter[int]:
 
 
 def minibatches(batch: Sequence[Example], size: int, rng: Random) -> Iterator[list[Example]]:
-    """Yield shuffled minibatches of at most `size` examples."""
+    """Yield shuffled minibatches of nearly equal size, of at most `size` examples.
+
+    With Adam, a step on one left-over example would move the weights as far as one on a whole minibatch.
+    """
     order = list(range(len(batch)))
     rng.shuffle(order)
-    for start in range(0, len(order), size):
-        yield [batch[i] for i in order[start : start + size]]
+    count = math.ceil(len(order) / size)
+    for k in range(count):
+        yield [batch[i] for i in order[k * len(order) // count : (k + 1) * len(order) // count]]
 
 
 def micro_batches(minibatch: Sequence[Example], size: int | None, pad_id: int) -> Iterator[Minibatch]:

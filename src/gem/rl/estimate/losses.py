@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # so that options can be checked before PyTorch is imported, 
 __all__ = ["cispo", "gspo", "ppo", "reinforce"]
 
 BETAS = (0.9, 0.99)  # of AdamW, for the policy and the critic
+MAX_GRAD_NORM = 1.0  # larger gradients are scaled down, as in arXiv 2510.01051
 LOG_RATIO_LIMIT = 20.0  # log-ratios are clamped to ± this, where exp is finite in float32
 
 Below: TypeAlias = Annotated[float, Meta(gt=0, lt=1)] | None  # a ratio is at least 0: 1 would bound nothing

@@ -12,6 +12,7 @@ import torch
 
 from gem.errors import BadValue, require
 from gem.rl.checks import check_model_path
+from gem.rl.config import has_no_weights
 from gem.rl.model.vision import ImageInputs, has_vision
 from gem.seeding import derive
 
@@ -59,7 +60,7 @@ def load_pretrained(
             config = transformers.AutoConfig.from_pretrained(name)
             vision = has_vision(config)
             kind = transformers.AutoModelForImageTextToText if vision else transformers.AutoModelForCausalLM
-            if _has_no_weights(Path(name)):
+            if has_no_weights(Path(name)):
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(derive(seed, "model"))
                     model = kind.from_config(config, dtype=torch.float32).to(dtype)
@@ -100,10 +101,6 @@ def save_pretrained(model: Any, tokenizer: Any, folder: str | os.PathLike[str]) 
     with _no_progress_bars():
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-
-
-def _has_no_weights(folder: Path) -> bool:
-    return (folder / "config.json").is_file() and not [*folder.glob("*.safetensors"), *folder.glob("*.bin")]
 
 
 def _first_line(error: Exception) -> str:

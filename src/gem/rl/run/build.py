@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
+from gem.core import unwrapped
+from gem.registry import make
 from gem.rl.config import TrainConfig
 from gem.rl.environments import tool_wrappers
 from gem.rl.model.loading import find_device, load_images, load_pretrained
@@ -30,16 +33,17 @@ def build_policy(config: TrainConfig) -> CausalLMPolicy:
         BadValue: if the model cannot be loaded, or LoRA does not fit it.
         MissingDependency: when the extra [train] or, for LoRA, [lora] is not installed.
     """
-    if config.model is None:
-        corpora = [collect_corpus(env.id, config.seed, env.kwargs, tool_wrappers(env)) for env in config.envs]
-        corpus = Corpus(*(list(chain.from_iterable(texts)) for texts in zip(*corpora, strict=True)))
+    corpus = _corpus(config) if config.model is None or _moves_only(config) else None
+    if config.model is None and corpus is not None:
         tokenizer = build_tokenizer([*corpus.observations, *corpus.actions])
         model = build_model(tokenizer, config.seed)
-        right = chain.from_iterable(collect_oracle_actions(env.id, config.seed, env.kwargs) for env in config.envs)
-        reply_tokens = 2 + max(len(tokenizer.encode(action)) for action in {*corpus.actions, *right})
     else:
-        model, tokenizer = _load(config, config.model)
-        reply_tokens = REPLY_TOKENS
+        model, tokenizer = _load(config, config.model or "")
+    reply_tokens = REPLY_TOKENS
+    if corpus is not None:
+        right = chain.from_iterable(collect_oracle_actions(env.id, config.seed, env.kwargs) for env in config.envs)
+        texts = {*corpus.actions, *right}
+        reply_tokens = 2 + max(len(tokenizer.encode(text, add_special_tokens=False)) for text in texts)
     return _policy(config, model, tokenizer, config.max_new_tokens or reply_tokens, config.model)
 
 
@@ -51,7 +55,7 @@ def load_checkpoint(source: Path, config: TrainConfig) -> tuple[CausalLMPolicy, 
     Raises:
         BadValue: if the model cannot be loaded.
     """
-    torch.set_num_threads(config.threads)
+    torch.set_num_threads(config.torch_threads)
     state: dict[str, Any] = json.loads((source / "state.json").read_text())
     if config.lora_rank is None:
         model, tokenizer = load_pretrained(source)
@@ -69,7 +73,9 @@ def load_policy(
     top_p: float = 1.0,
     max_new_tokens: int | None = None,
     seed: int = 0,
-    device: str = "cpu",
+    device: str = "auto",
+    dtype: Literal["float32", "bf16"] | None = None,
+    threads: int | None = None,
 ) -> CausalLMPolicy:
     """Load a model to play with: that in a folder, or the newest checkpoint of a training run.
 
@@ -77,35 +83,62 @@ def load_policy(
         folder: of the model, or of the run.
         temperature, top_p, seed: see CausalLMPolicy.
         max_new_tokens: maximum tokens per reply; None for those of the run, or 256.
-        device: a torch device, or "auto".
+        device: a torch device, or "auto", which takes a GPU if there is one.
+        dtype: "float32", or "bf16" to compute in bfloat16; None for that of the run, or the default of TrainConfig.
+        threads: of PyTorch, which decide the order of sums; None for those of the run, or all cores.
 
     Raises:
         BadValue: the model or the run cannot be loaded, or a value is out of range.
         MissingDependency: when the extra [train] is not installed.
     """
-    run, device = RunFolder(Path(folder)), find_device(device)
-    context: dict[str, Any] = {}
+    run = RunFolder(Path(folder))
     if run.metrics.exists():
-        loaded, _ = load_checkpoint(newest_checkpoint(run.checkpoints), RunFolder.open(folder, plays=True)[1])
-        model, tokenizer, reply_tokens = loaded.model, loaded.tokenizer, loaded.max_new_tokens
-        context = {"max_context": loaded.max_context, "bf16": loaded.bf16}
+        config = RunFolder.open(folder, plays=True)[1]
+        config = replace(config, device=device, dtype=dtype or config.dtype, threads=threads or config.threads)
+        loaded, _ = load_checkpoint(newest_checkpoint(run.checkpoints), config)
     else:
-        model, tokenizer = load_pretrained(folder)
-        reply_tokens = REPLY_TOKENS
+        config = TrainConfig(model=os.fspath(folder), device=device, dtype=dtype, threads=threads)
+        torch.set_num_threads(config.torch_threads)
+        loaded = _policy(config, *load_pretrained(folder), REPLY_TOKENS, folder)
     return CausalLMPolicy(
-        model.to(device),
-        tokenizer,
+        loaded.model,
+        loaded.tokenizer,
         temperature=temperature,
         top_p=top_p,
-        max_new_tokens=reply_tokens if max_new_tokens is None else max_new_tokens,
+        max_new_tokens=loaded.max_new_tokens if max_new_tokens is None else max_new_tokens,
         seed=seed,
-        **context,
+        bf16=loaded.bf16,
+        images=loaded.images,
     )
+
+
+def computes_in_bf16(config: TrainConfig, device: str) -> bool:
+    """Return whether a model computes in bfloat16: on a GPU unless it is the embedded one, where nothing else is asked.
+
+    CPUs have no fast kernels for it: SmolLM2-135M-Instruct was five times slower there than in float32.
+    """
+    default = "bf16" if config.model is not None and device.startswith("cuda") else "float32"
+    return (config.dtype or default) == "bf16"
+
+
+def _corpus(config: TrainConfig) -> Corpus:
+    """Return the text of random play in all environments of a run."""
+    corpora = [collect_corpus(env.id, config.seed, env.kwargs, tool_wrappers(env)) for env in config.envs]
+    return Corpus(*(list(chain.from_iterable(texts)) for texts in zip(*corpora, strict=True)))
+
+
+def _moves_only(config: TrainConfig) -> bool:
+    """Return whether the longest legal action bounds the replies in all environments of a run."""
+    for env in config.envs:
+        with make(env.id, **env.kwargs) as made:
+            if tool_wrappers(env) or not getattr(unwrapped(made), "moves_only", False):
+                return False
+    return True
 
 
 def _load(config: TrainConfig, name: str) -> tuple[Any, Any]:
     # Weights that are trained are float32 in any case: bfloat16 would round small updates to nothing.
-    frozen = config.lora_rank is not None and config.dtype == "bf16"
+    frozen = config.lora_rank is not None and computes_in_bf16(config, find_device(config.device))
     dtype = torch.bfloat16 if frozen else torch.float32
     model, tokenizer = load_pretrained(name, seed=config.seed, dtype=dtype, chat_template=config.chat_template)
     if config.lora_rank is not None:
@@ -114,19 +147,26 @@ def _load(config: TrainConfig, name: str) -> tuple[Any, Any]:
 
 
 def _policy(
-    config: TrainConfig, model: Any, tokenizer: Any, max_new_tokens: int, source: str | Path | None = None
+    config: TrainConfig,
+    model: Any,
+    tokenizer: Any,
+    max_new_tokens: int,
+    source: str | os.PathLike[str] | None = None,
 ) -> CausalLMPolicy:
     if config.gradient_checkpointing:
         enable_checkpointing(model)
+    device = find_device(config.device)
     with explained_memory_errors(building_advice(config)):
-        model = model.to(find_device(config.device))
+        model = model.to(device)
+    if device.startswith("cuda"):
+        torch.set_float32_matmul_precision("high")  # products in TF32
     return CausalLMPolicy(
         model,
         tokenizer,
         temperature=config.temperature,
         max_new_tokens=max_new_tokens,
         seed=config.seed,
-        bf16=config.dtype == "bf16",
+        bf16=computes_in_bf16(config, device),
         kv_cache_mib=config.kv_cache_mib,
         images=None if source is None else load_images(source, model, tokenizer),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import groupby
@@ -23,33 +24,36 @@ CONVERSATIONS = 2
 TRAINED = "⟦", "⟧"  # around the tokens that are trained
 
 
-def dry_run(config: TrainConfig) -> tuple[str, str]:
+def dry_run(config: TrainConfig) -> Iterator[str]:
     """Build the model of a run and play episodes with it, without training or writing anything.
 
     The embedded model knows no format before its warm-up. Its conversations are therefore those of the warm-up, random
     legal play.
 
-    Returns:
-        The resolved configuration as TOML, and a text on the memory, the evaluation and the conversations.
+    Yields:
+        The resolved configuration as TOML; then, as soon as each is known, texts on the evaluation, the memory and the
+        conversations.
 
     Raises:
         BadValue: as Trainer.start().
     """
     policy = build_policy(config)
+    yield config_to_toml(_resolved(config, policy))
     evaluation = plan_evaluation(config)
+    count = max(CONVERSATIONS, len(config.envs))
+    yield f"Evaluation: {evaluation.description}"
+    yield f"Playing {count} episodes with replies of at most {policy.max_new_tokens} tokens."
     warm_up = config.model is None
     past = PastPolicies() if config.self_play else None
-    count = max(CONVERSATIONS, len(config.envs))
     with closing(Mixture(config, evaluation, policy.tokenizer, "train", count, 1, past=past)) as mixture:
         policies = [RandomTextPolicy(policy)] * len(config.envs) if warm_up else players(config, policy)
         played = mixture.collect(policies, count, 0).trajectories
     tokens = max((len(s.ids_T) for trajectory in played for s in trajectory.sequences()), default=1)
-    lines = [_memory(policy, config, tokens), f"Evaluation: {evaluation.description}"]
+    yield _memory(policy, config, tokens)
     for number, trajectory in enumerate(played, start=1):
-        lines += ["", *_conversation(number, trajectory, policy.tokenizer)]
+        yield "\n".join(["", *_conversation(number, trajectory, policy.tokenizer)])
     if warm_up:
-        lines += ["", "The actions are random legal play, as in the warm-up."]
-    return config_to_toml(_resolved(config, policy)), "\n".join(lines)
+        yield "\nThe actions are random legal play, as in the warm-up."
 
 
 def _resolved(config: TrainConfig, policy: CausalLMPolicy) -> TrainConfig:
@@ -57,6 +61,9 @@ def _resolved(config: TrainConfig, policy: CausalLMPolicy) -> TrainConfig:
     return replace(
         config,
         slots=config.slots or config.batch,
+        learning_rate=config.rates.policy,
+        imitation_rate=config.rates.warm_up,
+        threads=config.torch_threads,
         max_new_tokens=policy.max_new_tokens,
         gamma=config.estimator.value("gamma", config.gamma),
     )

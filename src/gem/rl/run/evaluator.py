@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 from gem.rl.config import TrainConfig
@@ -34,10 +35,14 @@ class Evaluator:
 
     Args:
         plan: the sets of episodes.
+
+    Attributes:
+        seconds: wall-clock seconds of the last evaluation; 0 before it.
     """
 
     def __init__(self, config: TrainConfig, policy: CausalLMPolicy, plan: Evaluation) -> None:
         self.config, self.policy, self.plan = config, policy, plan
+        self.seconds = 0.0
         slots = config.slots or EVAL_SLOTS
         self.envs = [
             make_slots(
@@ -58,6 +63,7 @@ class Evaluator:
         Args:
             both: also evaluate with the sampling settings of training, as the mode "sampled".
         """
+        started = time.perf_counter()
         episodes: dict[str, list[Trajectory]] = {}
         sets: Metrics = {}
         for number, part in enumerate(self.plan.sets):
@@ -69,6 +75,7 @@ class Evaluator:
                 episodes[mode] = episodes.get(mode, []) + played
                 sets.setdefault(part.env.label, {})[mode] = summarize(played)
         together = {mode: summarize(played) for mode, played in episodes.items()}
+        self.seconds = time.perf_counter() - started
         return EvalResult({**together, "sets": sets} if len(sets) > 1 else together, episodes)
 
     def show_game(self) -> Trajectory:

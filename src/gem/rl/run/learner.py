@@ -34,7 +34,7 @@ from gem.rl.estimate.batch import (
     with_equal_replies,
     with_shares,
 )
-from gem.rl.estimate.losses import BETAS, PolicyTokens, TokenLoss, kl_penalty, mean_entropy
+from gem.rl.estimate.losses import BETAS, MAX_GRAD_NORM, PolicyTokens, TokenLoss, kl_penalty, mean_entropy
 from gem.rl.metrics import Metrics
 from gem.rl.model.critic import Critic, explained_variance, final_value
 from gem.rl.model.memory import explained_memory_errors, learning_advice
@@ -42,10 +42,11 @@ from gem.rl.model.policy import CausalLMPolicy
 from gem.seeding import stream
 from gem.trajectory import Trajectory
 
-WARMUP_UPDATES = 10  # updates of linear learning-rate warm-up, because Adam's first steps are as large as later steps
+# The learning rate rises linearly over the first tenth of the updates, at most RAMP, because Adam's first steps are as
+# large as later ones.
+RAMP = 10
 _SUMS = frozenset({"loss", "kl_to_start"})  # metrics that are added over micro-batches; the others are averaged
 GAP_EPISODES = 16  # episodes of a batch that are scored to compare sampler and scorer
-MAX_GRAD_NORM = 1.0  # larger gradients are scaled down, as in arXiv 2510.01051
 FINAL_RATE = 0.1  # of the peak learning rate
 
 
@@ -66,9 +67,7 @@ class Learner:
     def __init__(self, config: TrainConfig, policy: CausalLMPolicy) -> None:
         self.config, self.policy = config, policy
         self.trained = {name: p for name, p in policy.model.named_parameters() if p.requires_grad}
-        self.optimizer = torch.optim.AdamW(
-            self.trained.values(), lr=config.learning_rate, betas=BETAS, weight_decay=0.0
-        )
+        self.optimizer = torch.optim.AdamW(self.trained.values(), lr=config.rates.policy, betas=BETAS, weight_decay=0.0)
         self.reference: CausalLMPolicy | None = None
         self.critic: Critic | None = None
         self.averages = SeatAverages()
@@ -80,7 +79,7 @@ class Learner:
             self.critic = Critic(
                 self.policy.model,
                 self.policy.pad_id,
-                learning_rate=critic.learning_rate or self.config.learning_rate,
+                learning_rate=critic.learning_rate or self.config.rates.policy,
                 max_norm=MAX_GRAD_NORM,
                 shared=critic.shared,
                 bf16=self.policy.bf16,
@@ -125,7 +124,7 @@ class Learner:
             InfraError: if the gradient is not finite, or memory is exhausted.
         """
         config = self.config
-        rate = config.learning_rate * rate_factor(update, config.steps)
+        rate = config.rates.policy * rate_factor(update, config.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         with explained_memory_errors(learning_advice(config)):
@@ -367,6 +366,8 @@ def _checked_loss(result: Any, tokens: PolicyTokens, name: str) -> TokenLoss:
 
 
 def rate_factor(update: int, updates: int) -> float:
-    """Return the learning rate of an update as a fraction of the peak: linear warm-up and decay to FINAL_RATE."""
-    warmup = min(1.0, (update + 1) / WARMUP_UPDATES)
-    return warmup * (1.0 - (1.0 - FINAL_RATE) * update / updates)
+    """Return the learning rate of an update as a fraction of the peak: a linear ramp, then decay to FINAL_RATE."""
+    ramp = min(RAMP, math.ceil(updates / 10))
+    if update < ramp:
+        return (update + 1) / ramp
+    return 1.0 - (1.0 - FINAL_RATE) * (update + 1 - ramp) / (updates - ramp)

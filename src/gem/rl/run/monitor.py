@@ -16,6 +16,7 @@ MAX_CUT = 0.05  # share of replies that reached the token limit
 MAX_EQUAL = 0.75  # share of groups without variance
 MAX_GAP = 0.02  # nats; rounding in bfloat16 stays below it
 MIN_ENTROPY = 0.05  # of the first update's entropy
+MAX_KL = 2.0  # nats; SmolLM2's English went from 2.9 to 17 nats per token at a KL of 6.4
 MAX_CLIPPED = 0.3  # share of tokens outside the clip range
 SKILLED = 0.9  # success rate from which equal returns and a low entropy are expected
 
@@ -66,6 +67,11 @@ WARNINGS: dict[str, Condition] = {
         lambda row, first, config: row["entropy"] < MIN_ENTROPY * first["entropy"] and _unskilled(row),
         "the entropy fell to {entropy:.2g} nats per token at a success rate of {success:.2f}: the policy no longer "
         "explores; raise --kl or --entropy, or lower --learning-rate",
+    ),
+    "far_from_start": Condition(
+        lambda row, first, config: row.get("kl_to_start", 0.0) > MAX_KL,
+        "the policy is {kl_to_start:.2g} nats from where it started, and may have lost what the model could do; raise "
+        "--kl or lower --learning-rate",
     ),
     "clipped": Condition(
         lambda row, first, config: row.get("clipped", 0.0) > MAX_CLIPPED,

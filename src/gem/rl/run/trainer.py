@@ -27,7 +27,7 @@ from gem.registry import make
 from gem.rl.checks import check_images, check_names, check_trainable
 from gem.rl.config import PAST, TrainConfig
 from gem.rl.data.evaluation import plan_evaluation
-from gem.rl.data.imitation import imitate_random_play, readable_share
+from gem.rl.data.imitation import FROM_RANDOM, PRETRAINED, WarmUp, imitate_random_play, readable_share
 from gem.rl.data.mixture import Mixture, players
 from gem.rl.data.self_play import PAST_EVERY, PastPolicies
 from gem.rl.metrics import Metrics, one_of_each, peak_memory_mib, summarize, summarize_each
@@ -44,7 +44,6 @@ from gem.rl.run.monitor import TrainingMonitor
 from gem.rollout import sampled_tokens
 from gem.trajectory import Trajectory
 
-IMITATION_TOKENS = 400_000  # default for the embedded model: about 30 s of one core
 IMITATION_SLOTS = 32
 PASSES = 2  # evaluations in a row that must reach config.until
 
@@ -70,7 +69,9 @@ class Trainer:
         self.sampler = self._remote_sampler()
         self.update, self.episodes, self.turns = 0, 0, 0
         self.passes = 0  # the newest evaluations in a row that reached config.until
+        self.loaded: Metrics = {}
         self.untrained: Metrics = {}
+        self._late = False  # whether config.minutes are over
         self._mirror: MetricsMirror | None = None
         self._saved: int | None = None  # the update of the newest checkpoint
         self._seconds_before = self._cpu_before = 0.0
@@ -84,7 +85,7 @@ class Trainer:
         check_trainable(config)
         find_device(config.device)
         RunFolder.free_path(config)
-        torch.set_num_threads(config.threads)
+        torch.set_num_threads(config.torch_threads)
         policy = build_policy(config)
         if config.model is not None:
             check_images(config, reads_images=policy.images is not None)
@@ -93,20 +94,22 @@ class Trainer:
         return trainer
 
     @classmethod
-    def resume(cls, path: str, *, steps: int | None = None) -> Trainer:
+    def resume(cls, path: str, *, steps: int | None = None, minutes: float | None = None) -> Trainer:
         """Resume the run in a folder from its newest checkpoint, or from its start if it has no checkpoint.
 
         Args:
             steps: the new total of updates, which also lengthens a finished run or one that config.until stopped. The
                 learning rate decays over the new total. None to keep that of the run.
+            minutes: the new total of time, which also lengthens a run that config.minutes ended. None to keep that of
+                the run.
 
         Raises:
             BadValue: if the folder is not a run, the checkpoint is damaged, or that many updates are already done.
         """
         started = time.perf_counter()
         folder, config = RunFolder.open(path)
-        config = config if steps is None else replace(config, steps=steps)
-        torch.set_num_threads(config.threads)
+        config = replace(config, steps=steps or config.steps, minutes=minutes or config.minutes)
+        torch.set_num_threads(config.torch_threads)
         if not complete_checkpoints(folder.checkpoints):
             folder.write_config(config)
             folder.truncate_to(dict.fromkeys(folder.sizes(), 0))
@@ -124,8 +127,9 @@ class Trainer:
         trainer.update, trainer.episodes, trainer.turns = state["update"], state["episodes"], state["turns"]
         trainer.passes = state.get("passes", 0) if steps is None else 0
         trainer.policy.version = trainer._saved = trainer.update
-        trainer.untrained = state["untrained"]
+        trainer.untrained, trainer.loaded = state["untrained"], state.get("loaded", {})
         trainer._seconds_before, trainer._cpu_before = state["seconds"], state["cpu_seconds"]
+        trainer._late = trainer.out_of_time
         folder.truncate_to(state["sizes"])
         folder.write_config(config)
         for row in folder.read_metrics():
@@ -134,7 +138,12 @@ class Trainer:
 
     @property
     def done(self) -> bool:
-        return self.update >= self.config.steps or self.reached
+        return self.update >= self.config.steps or self.reached or self._late
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether config.minutes are over after one more evaluation, which takes about as long as the last one."""
+        return self.config.minutes is not None and self.seconds + self.evaluator.seconds >= 60 * self.config.minutes
 
     @property
     def reached(self) -> bool:
@@ -152,29 +161,31 @@ class Trainer:
     def run(
         self,
         on_update: Callable[[Metrics], None] = lambda metrics: None,
-        on_imitation: Callable[[int, int], None] = lambda done, steps: None,
+        on_imitation: Callable[[WarmUp], None] = lambda state: None,
+        on_loaded: Callable[[Metrics], None] = lambda scores: None,
         on_untrained: Callable[[Metrics], None] = lambda scores: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Train until all updates are done or a stop is requested.
+        """Train until all updates are done, the time is over or a stop is requested.
 
         Writes a final checkpoint. If the run is stopped during the warm-up, no checkpoint is written, and resume()
         starts from the beginning.
 
         Args:
             on_update: called with the metrics of each update after they are written.
-            on_imitation: called during the warm-up with the tokens, or steps, that are done and their budget; at its
-                end, with its number of tokens twice.
+            on_imitation: called before the first step of the warm-up and after each.
+            on_loaded: called with the scores of a pretrained model before the warm-up, greedy and sampled.
             on_untrained: called with the scores of the evaluation after the warm-up, greedy and sampled.
             should_stop: polled between updates and between warm-up steps; True requests a stop.
 
         Raises:
+            BadValue: if the warm-up makes a model worse; see imitate_random_play().
             InfraError: if the folder cannot be written or the gradient is not finite. Earlier files stay intact.
         """
         if not self.untrained:
             try:
                 with explained_memory_errors(building_advice(self.config)):
-                    self._warm_up(on_imitation, should_stop)
+                    self._warm_up(on_imitation, on_loaded, should_stop)
             except _Stopped:
                 return
             self.save()
@@ -247,6 +258,7 @@ class Trainer:
             metrics["envs"] = summarize_each([env.label for env in self.config.envs], batch, envs)
         metrics["warnings"] = self.monitor.check(metrics)
         finished = time.perf_counter()
+        self._late = self.out_of_time
         if self.done or self.update % self.config.eval_every == 0:
             targets = self.config.targets
             metrics["eval"] = scores = self.evaluate(both=self.done or bool(targets))
@@ -332,6 +344,7 @@ class Trainer:
             "turns": self.turns,
             "passes": self.passes,
             "untrained": self.untrained,
+            "loaded": self.loaded,
             "max_new_tokens": self.policy.max_new_tokens,
             "seconds": self.seconds,
             "cpu_seconds": self.cpu_seconds,
@@ -340,37 +353,48 @@ class Trainer:
         }
         (draft / "state.json").write_text(json.dumps(state))
 
-    def _warm_up(self, on_imitation: Callable[[int, int], None], should_stop: Callable[[], bool]) -> None:
+    def _warm_up(
+        self,
+        on_imitation: Callable[[WarmUp], None],
+        on_loaded: Callable[[Metrics], None],
+        should_stop: Callable[[], bool],
+    ) -> None:
         config = self.config
-        steps = config.imitation_steps
-        tokens = IMITATION_TOKENS if steps is None and config.model is None else None
+        schedule = PRETRAINED if config.pretrained else FROM_RANDOM
+        done = WarmUp()
 
-        def on_step(done: int, total: int) -> None:
-            on_imitation(done, total)
+        def on_step(state: WarmUp) -> None:
+            self.folder.append_metrics({"warm_up": state._asdict()})
+            on_imitation(state)
             if should_stop():
                 raise _Stopped
 
         def play(mixture: Mixture, policy: Policy, episodes: int, number: int) -> list[Trajectory]:
             return mixture.collect([policy] * len(config.envs), episodes, number).trajectories
 
-        if tokens or steps:
+        if config.imitation_steps != 0:
+            if config.pretrained:
+                self.loaded = self.evaluate(both=True)
+                on_loaded(self.loaded)
             slots = min(IMITATION_SLOTS, config.slots or IMITATION_SLOTS)
             with (
                 closing(self._mixture("imitation", slots, 1)) as mixture,
                 closing(self._mixture("readable", slots, 1)) as fresh,
             ):
-                check = functools.partial(readable_share, self.policy, functools.partial(play, fresh))
+                fresh_play = functools.partial(play, fresh)
+                check = functools.partial(readable_share, self.policy, fresh_play, schedule.check_replies)
                 done = imitate_random_play(
                     self.policy,
                     functools.partial(play, mixture),
-                    tokens=tokens,
-                    steps=steps,
-                    readable=check if steps is None else None,
+                    rate=config.rates.warm_up,
+                    schedule=schedule,
+                    steps=config.imitation_steps,
+                    readable=check if config.imitation_steps is None else None,
                     on_step=on_step,
                 )
-            on_imitation(done.tokens, done.tokens)
         self.learner.begin()
-        self.untrained = {**self.evaluate(both=True), "game": self.show_game().to_json()}
+        scores = self.loaded if self.loaded and not done.steps else self.evaluate(both=True)
+        self.untrained = {**scores, "game": self.show_game().to_json()}
 
     def _mixture(self, purpose: str, slots: int, group_size: int) -> Mixture:
         past = self.past if purpose == "train" else None
