@@ -32,7 +32,11 @@ def test_every_field_has_a_help_text():
         ("aggregation", "mean"),
         ("truncated_is", 0.0),
         ("loss_options", {"clip_low": -0.1}),
-        ("minibatch", 1000),
+        ("minibatch", 0),
+        ("threads", 0),
+        ("minutes", 0.0),
+        ("imitation_rate", -1.0),
+        ("dtype", "fp16"),
         ("kl", float("nan")),
         ("learning_rate", float("inf")),
         ("env_kwargs", {"seed": 3}),
@@ -144,3 +148,29 @@ def test_targets_must_be_of_modes_that_are_evaluated():
     assert TrainConfig(until="greedy=.99, sampled=.9").targets == {"greedy": 0.99, "sampled": 0.9}
     with pytest.raises(BadValue, match=r"until='greedy=.9' .*evaluations .*sampled, temperature"):
         TrainConfig(until="greedy=.9", eval_temperature=0.5)
+
+
+def test_learning_rates_fit_what_is_trained(tmp_path):
+    whole, empty = tmp_path / "whole", tmp_path / "empty"
+    for folder in (whole, empty):
+        folder.mkdir()
+        (folder / "config.json").write_text("{}")
+    (whole / "model.safetensors").touch()
+    assert TrainConfig().rates == TrainConfig(model=str(empty)).rates == (2e-3, 3e-3)
+    assert TrainConfig(model=str(whole)).rates == TrainConfig(model="owner/name").rates == (5e-5, 3e-5)
+    assert TrainConfig(model=str(whole), lora_rank=8).rates == (2e-4, 2e-4)
+    given = TrainConfig(model=str(whole), learning_rate=1e-6, imitation_rate=1e-4)
+    assert given.rates == (1e-6, 1e-4)
+
+
+def test_a_loaded_model_takes_all_cores_and_the_embedded_one_a_single_one(monkeypatch):
+    monkeypatch.setattr("gem.rl.config.usable_cpus", lambda: 6)
+    assert TrainConfig().torch_threads == 1
+    assert TrainConfig(model="owner/name").torch_threads == 6
+    assert TrainConfig(model="owner/name", threads=2).torch_threads == 2
+    saved = TrainConfig(model="owner/name").saved()  # a run keeps them on another machine
+    assert (saved["threads"], saved["learning_rate"], saved["imitation_rate"]) == (6, 5e-5, 3e-5)
+
+
+def test_a_small_batch_alone_works():
+    assert TrainConfig(batch=32).batch == 32

@@ -13,7 +13,7 @@ from fixture_envs import Counting, Echo, Faulty, Walker
 from gem.core import Env, Step, StopReason
 from gem.errors import BadAction, BadValue, EnvFailed, InfraError
 from gem.vector import EnvStats, VectorEnv
-from gem.vector.slots import Slot, SlotCall, SlotSettings, as_step, build_slots, close_slots
+from gem.vector.slots import MAX_FAILURES, Slot, SlotCall, SlotSettings, as_step, build_slots, close_slots
 
 
 def faulty(
@@ -96,6 +96,14 @@ def test_several_failures_at_once_raise_one_error_with_their_number():
     with pytest.raises(EnvFailed, match=r"slot 0 failed: .*; and 2 more slots"):
         env.step(["a"] * 3)
     assert env.pending == []
+
+
+@pytest.mark.parametrize("turn", [0, 1])
+def test_a_seed_that_always_fails_may_be_played_any_number_of_times(turn):
+    env = faulty({(0, turn): "raise"}, {}, autoreset="disabled")
+    for _ in range(3 * MAX_FAILURES):  # as the evaluations of a run play it
+        env.reset(seed=[7, 8])
+        assert is_failed(env.step(["a", "a"]), slot=0)
 
 
 def test_a_failed_slot_is_refused_until_it_is_reset():

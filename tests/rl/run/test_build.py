@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 import gem
 from gem.errors import BadValue
 from gem.rl.config import TrainConfig
-from gem.rl.run.build import load_policy
+from gem.rl.run.build import computes_in_bf16, load_policy
 from gem.rl.run.trainer import Trainer
 from gem.rollout import PolicyPlayer
 
@@ -46,3 +46,18 @@ def test_a_run_without_a_checkpoint_and_an_unknown_device_are_refused(run, tmp_p
         load_policy(tmp_path)
     with pytest.raises(BadValue, match="cannot use the device 'abacus'"):
         load_policy(run.path, device="abacus")
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "dtype", "expected"),
+    [
+        (None, "cuda", None, False),
+        (None, "cuda", "bf16", True),
+        ("owner/name", "cuda:1", None, True),
+        ("owner/name", "cuda", "float32", False),
+        ("owner/name", "cpu", None, False),
+        ("owner/name", "cpu", "bf16", True),
+    ],
+)
+def test_only_a_loaded_model_on_a_gpu_computes_in_bfloat16_by_default(model, device, dtype, expected):
+    assert computes_in_bf16(TrainConfig(model=model, dtype=dtype), device) is expected

@@ -77,11 +77,12 @@ def test_the_penalty_in_the_reward_is_charged_to_the_turn_that_sampled_the_token
     assert data.rewards_K == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_learning_rate_warms_up_and_decays_to_a_tenth():
-    factors = [rate_factor(update, 100) for update in range(100)]
-    assert factors[0] == pytest.approx(0.1)
-    assert max(factors) == factors[9]
-    assert factors[-1] == pytest.approx(0.109)
+@pytest.mark.parametrize("updates, ramp", [(1, 1), (10, 1), (20, 2), (100, 10), (1000, 10)])
+def test_the_learning_rate_rises_to_its_peak_and_decays_to_a_tenth(updates, ramp):
+    factors = [rate_factor(update, updates) for update in range(updates)]
+    assert factors[0] == pytest.approx(1 / ramp)
+    assert max(factors) == factors[ramp - 1] == 1.0
+    assert factors[-1] == pytest.approx(0.1 if updates > 1 else 1.0)
 
 
 @pytest.mark.parametrize("aggregation", ["token-mean", "constant", "sequence-mean"])

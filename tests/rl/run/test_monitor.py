@@ -14,6 +14,7 @@ HEALTHY = {
     "sampler_gap": 1e-6,
     "entropy": 0.5,
     "clipped": 0.1,
+    "kl_to_start": 0.5,
 }
 ILL = {
     "cut_replies": {"cut_replies": 0.06},
@@ -21,6 +22,7 @@ ILL = {
     "equal_groups": {"groups_equal": 50},
     "sampler_gap": {"sampler_gap": 0.03},
     "low_entropy": {"entropy": 0.02},
+    "far_from_start": {"kl_to_start": 6.4},
     "clipped": {"clipped": 0.31},
 }
 CONFIG = TrainConfig(advantage="grpo", group_size=4)

@@ -17,9 +17,11 @@ import gem.rl.run.trainer
 from gem.core import Env, Step
 from gem.errors import BadValue, InfraError, UnknownArgument, UnknownEnv
 from gem.rl.config import TrainConfig
+from gem.rl.data.imitation import FROM_RANDOM
 from gem.rl.model.loading import load_pretrained, save_pretrained
 from gem.rl.model.tiny import build_model, build_tokenizer
 from gem.rl.run import folder as run_folder
+from gem.rl.run.evaluator import Evaluator
 from gem.rl.run.folder import RunFolder
 from gem.rl.run.learner import rate_factor
 from gem.rl.run.trainer import Trainer
@@ -146,7 +148,7 @@ def test_the_warm_up_teaches_the_format_and_no_strategy(
     tokens: int | None, invalid: float, tmp_path: Path, monkeypatch
 ):
     if tokens is not None:
-        monkeypatch.setattr(gem.rl.run.trainer, "IMITATION_TOKENS", tokens)
+        monkeypatch.setattr(gem.rl.run.trainer, "FROM_RANDOM", FROM_RANDOM._replace(tokens=tokens))
     few = {"steps": 1, "batch": 16, "minibatch": 16, "eval_episodes": 200}
     trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="format", **few))
     trainer.run()
@@ -397,9 +399,27 @@ def test_a_finished_run_can_be_lengthened(finished: Path, tmp_path: Path):
     Trainer.resume(str(tmp_path / "longer"), steps=6).run()
     rows = timeless(tmp_path / "longer")
     assert rows[:4] == timeless(finished) and [row["update"] for row in rows[4:]] == [5, 6] and "eval" in rows[5]
-    assert rows[4]["learning_rate"] == TrainConfig().learning_rate * rate_factor(4, 6)
+    assert rows[4]["learning_rate"] == TrainConfig().rates.policy * rate_factor(4, 6)
     again = Trainer.resume(str(tmp_path / "longer"))
     assert again.done and again.config.steps == 6
+
+
+def test_a_run_ends_in_time_with_an_evaluation_and_a_checkpoint_and_can_be_given_more(tmp_path: Path, monkeypatch):
+    few = SMALL | {"steps": 9, "eval_every": 100, "checkpoint_every": 100, "minutes": 10.0}
+    clock = iter(range(0, 60 * 200, 100))  # seconds; the evaluation before learning takes 130
+    monkeypatch.setattr(Trainer, "seconds", property(lambda self: next(clock)))
+    monkeypatch.setattr(Evaluator, "seconds", 130.0, raising=False)
+    monkeypatch.setattr(Evaluator, "__setattr__", lambda self, k, v: k == "seconds" or object.__setattr__(self, k, v))
+    trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="timed", **few))
+    trainer.run()
+    assert trainer.done and 0 < trainer.update < 9
+    rows = timeless(tmp_path / "timed")
+    assert "eval" in rows[-1] and not any("eval" in row for row in rows[:-1])
+    assert [path.name for path in (tmp_path / "timed" / "checkpoints").iterdir()][-1:] == [f"update-{len(rows):06d}"]
+    monkeypatch.undo()
+    resumed = Trainer.resume(str(tmp_path / "timed"), minutes=10_000.0)
+    resumed.run()
+    assert resumed.update == 9
 
 
 def test_a_run_stops_when_two_evaluations_in_a_row_reach_the_targets(tmp_path: Path, monkeypatch):
@@ -411,7 +431,7 @@ def test_a_run_stops_when_two_evaluations_in_a_row_reach_the_targets(tmp_path: P
         assert both
         return {"greedy": {"success": next(greedy)}, "sampled": {"success": 0.6}}
 
-    trainer._warm_up(lambda done, steps: None, lambda: False)
+    trainer._warm_up(lambda state: None, lambda scores: None, lambda: False)
     trainer.save()
     monkeypatch.setattr(Trainer, "evaluate", scores)
     trainer.run(should_stop=stop_after(3))
@@ -438,3 +458,24 @@ def test_tool_results_are_not_trained_on_and_the_warm_up_teaches_calls_without_a
         for sequence in trajectory.sequences():
             trained = [i for i, mask in zip(sequence.ids_T, sequence.loss_mask_T, strict=True) if mask]
             assert trained == [i for turn in trajectory.turns for i in turn.sampled_ids]
+
+
+def test_a_pretrained_model_is_evaluated_before_its_warm_up_and_the_metrics_have_both(tmp_path: Path):
+    model = Path(pretrained(tmp_path))
+    few = SMALL | {"imitation_steps": None, "steps": 1, "model": str(model)}
+    trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="r", **few))
+    loaded: list[dict] = []
+    trainer.run(on_loaded=loaded.append)
+    (row,) = timeless(tmp_path / "r")
+    assert loaded == [row["loaded"]] and set(row["loaded"]) == set(row["untrained"]) == {"greedy", "sampled"}
+    first, *later = row["warm_up"]
+    assert first["steps"] == 0 and first["loss"] is None and first["readable"] < 0.5
+    assert all(step["loss"] > 0 for step in later) and later[-1]["tokens"] >= 2_000
+    assert trainer.policy.max_new_tokens == 2 + len(trainer.policy.tokenizer.encode(r"\boxed{10}"))
+
+
+def pretrained(folder: Path) -> str:
+    """Return a folder with the weights of a model that knows nothing of the game."""
+    tokenizer = build_tokenizer(["Turn 1: 7 is too low.", "Say something."] * 20, vocabulary=300)
+    save_pretrained(build_model(tokenizer, seed=0, hidden=32, context=1024), tokenizer, folder / "model")
+    return str(folder / "model")

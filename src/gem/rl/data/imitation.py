@@ -111,8 +111,8 @@ def imitate_random_play(
         schedule: the budget in tokens, the same work on every machine, and when to check.
         steps: budget in gradient steps, instead of that of the schedule; None for no such budget.
         readable: returns the share of fresh replies that can be read, for the check of this number. None for no check.
-        on_step: called before the first gradient step and after each. An exception raised by it ends the training and
-            propagates.
+        on_step: called after each gradient step, and after a check before the first. An exception raised by it ends the
+            training and propagates.
 
     Raises:
         BadValue: if the loss rises, as it does if the learning rate is too high for a pretrained model.
@@ -124,7 +124,7 @@ def imitate_random_play(
     if readable is not None and schedule.first:
         share = readable(0)
         state, passed = WarmUp(readable=share), int(share >= schedule.readable)
-    on_step(state)
+        on_step(state)
     random_text = RandomTextPolicy(policy)
     parts = _rounds(policy, lambda number: play(random_text, EPISODES_PER_ROUND, number), schedule.step_tokens)
     while passed < schedule.in_a_row and (state.tokens < schedule.tokens if steps is None else state.steps < steps):

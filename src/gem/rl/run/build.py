@@ -93,9 +93,9 @@ def load_policy(
     """
     run = RunFolder(Path(folder))
     if run.metrics.exists():
-        config = RunFolder.open(folder, plays=True)[1]
+        source, config = newest_checkpoint(run.checkpoints), RunFolder.open(folder, plays=True)[1]
         config = replace(config, device=device, dtype=dtype or config.dtype, threads=threads or config.threads)
-        loaded, _ = load_checkpoint(newest_checkpoint(run.checkpoints), config)
+        loaded, _ = load_checkpoint(source, config)
     else:
         config = TrainConfig(model=os.fspath(folder), device=device, dtype=dtype, threads=threads)
         torch.set_num_threads(config.torch_threads)

@@ -120,7 +120,7 @@ class RunFolder:
         return found[-1]["outcomes"] if found else []
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """Return the rows of the updates in metrics.jsonl, without a last line that is still being written.
+        """Return the rows of metrics.jsonl without a last line that is still being written.
 
         Raises:
             BadValue: if a line is damaged.
@@ -132,7 +132,7 @@ class RunFolder:
                 rows.append(json.loads(line))
             except ValueError as e:
                 raise BadValue(f"{self.metrics}, line {number}: not metrics of a run: {e}") from e
-        return [row for row in rows if "warm_up" not in row]
+        return rows
 
     def sizes(self) -> dict[str, int]:
         """Return the sizes in bytes of the files that grow, by name, for truncate_to()."""

@@ -69,6 +69,7 @@ class Trainer:
         self.sampler = self._remote_sampler()
         self.update, self.episodes, self.turns = 0, 0, 0
         self.passes = 0  # the newest evaluations in a row that reached config.until
+        self.warm_up: list[Metrics] = []  # the first row of metrics has it
         self.loaded: Metrics = {}
         self.untrained: Metrics = {}
         self._late = False  # whether config.minutes are over
@@ -128,6 +129,7 @@ class Trainer:
         trainer.passes = state.get("passes", 0) if steps is None else 0
         trainer.policy.version = trainer._saved = trainer.update
         trainer.untrained, trainer.loaded = state["untrained"], state.get("loaded", {})
+        trainer.warm_up = state.get("warm_up", [])
         trainer._seconds_before, trainer._cpu_before = state["seconds"], state["cpu_seconds"]
         trainer._late = trainer.out_of_time
         folder.truncate_to(state["sizes"])
@@ -173,7 +175,7 @@ class Trainer:
 
         Args:
             on_update: called with the metrics of each update after they are written.
-            on_imitation: called before the first step of the warm-up and after each.
+            on_imitation: called after each step of the warm-up, and after a check before the first.
             on_loaded: called with the scores of a pretrained model before the warm-up, greedy and sampled.
             on_untrained: called with the scores of the evaluation after the warm-up, greedy and sampled.
             should_stop: polled between updates and between warm-up steps; True requests a stop.
@@ -254,6 +256,8 @@ class Trainer:
             **counts,
             **learned,
         }
+        if self.update == 1 and self.warm_up:
+            metrics["warm_up"] = self.warm_up
         if len(self.config.envs) > 1:
             metrics["envs"] = summarize_each([env.label for env in self.config.envs], batch, envs)
         metrics["warnings"] = self.monitor.check(metrics)
@@ -266,6 +270,7 @@ class Trainer:
             self.passes = self.passes + 1 if passed else 0
         if self.done:
             metrics["untrained"] = {mode: scores for mode, scores in self.untrained.items() if mode != "game"}
+            metrics |= {"loaded": self.loaded} if self.loaded else {}
         metrics["time"] = {
             "seconds": round(self.seconds, 3),
             "cpu_seconds": round(self.cpu_seconds, 3),
@@ -345,6 +350,7 @@ class Trainer:
             "passes": self.passes,
             "untrained": self.untrained,
             "loaded": self.loaded,
+            "warm_up": self.warm_up,
             "max_new_tokens": self.policy.max_new_tokens,
             "seconds": self.seconds,
             "cpu_seconds": self.cpu_seconds,
@@ -364,7 +370,7 @@ class Trainer:
         done = WarmUp()
 
         def on_step(state: WarmUp) -> None:
-            self.folder.append_metrics({"warm_up": state._asdict()})
+            self.warm_up.append(state._asdict())
             on_imitation(state)
             if should_stop():
                 raise _Stopped
