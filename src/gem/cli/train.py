@@ -2,8 +2,8 @@
 
 Collects batches of episodes, updates the policy after each batch and evaluates it periodically. On a data set, the
 evaluation uses rows that are held back from training, or another split (--eval-split); elsewhere it
-plays fresh seeds. Without --model, a tiny language model is built first: a short SFT warm-up on random legal actions
-teaches the output format; RL does the rest. Files go to runs/<name>/: config.json, metrics.jsonl, trajectories.jsonl,
+plays fresh seeds. Without --model, a tiny language model is built first. A short SFT warm-up on random legal actions
+teaches the output format, unless --model writes it already; RL does the rest. Files go to runs/<name>/: config.json, metrics.jsonl, trajectories.jsonl,
 evaluations.jsonl, curve.png, checkpoints/.
 
 Ctrl-C finishes the current update and saves a checkpoint; a second Ctrl-C stops immediately. --resume continues a run
@@ -14,7 +14,7 @@ the new number of updates. --until stops a run early.
   gem train
   gem train --env game:GuessTheNumber-v0-hard --steps 1000
   gem train --env game:GuessTheNumber-v0-easy=2 math:Arithmetic=1 --eval-env math:Arithmetic qa:Facts
-  gem train --model ./Qwen3-0.6B --learning-rate 1e-6 --max-new-tokens 512
+  gem train --model ./Qwen3-0.6B --env game:GuessTheNumber-v0-easy --batch 32 --minutes 30
   gem train --env board:TicTacToe-v0 --self-play --opponents latest=.8 past=.2
   gem train --config recipe.toml --seed 0 1 2
   gem train --until greedy=.99,sampled=.9
