@@ -44,7 +44,7 @@ def collector(**settings) -> SelfPlayCollector:
 
 def test_a_short_run_learns_nim_from_both_seats(tmp_path, monkeypatch):
     monkeypatch.setattr(gem.rl.run.trainer, "PAST_EVERY", 3)
-    settings = {"steps": 12, "batch": 48, "minibatch": 24, "imitation_steps": 40, "learning_rate": 3e-3}
+    settings = {"steps": 12, "batch": 48, "minibatch": 24, "imitation_steps": 40, "learning_rate": 1.5e-3}
     config = TrainConfig(**NIM, **settings, opponents=POOL, eval_episodes=40, eval_every=12, out=str(tmp_path))
     with Trainer.start(config) as trainer:
         trainer.run()

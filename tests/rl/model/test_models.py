@@ -88,7 +88,15 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def config(tmp_path: Path, model: str, **options: Any) -> TrainConfig:
-    few = {"steps": 2, "batch": 8, "minibatch": 8, "epochs": 2, "eval_episodes": 2, "checkpoint_every": 1}
+    few = {
+        "steps": 2,
+        "batch": 8,
+        "minibatch": 8,
+        "epochs": 2,
+        "imitation_steps": 0,
+        "eval_episodes": 2,
+        "checkpoint_every": 1,
+    }
     few |= {"max_new_tokens": 6, "learning_rate": 1e-2, "name": "run", "env": ENV}
     return TrainConfig(out=str(tmp_path), model=model, **few | options)
 

@@ -69,7 +69,15 @@ def server(folder: str) -> Iterator[ModelServer]:
 
 
 def config(tmp_path: Path, folder: str, url: str, **options: Any) -> TrainConfig:
-    few: dict[str, Any] = {"steps": 3, "batch": 6, "minibatch": 6, "slots": 12, "eval_episodes": 2, "name": "run"}
+    few: dict[str, Any] = {
+        "steps": 3,
+        "batch": 6,
+        "imitation_steps": 0,
+        "minibatch": 6,
+        "slots": 12,
+        "eval_episodes": 2,
+        "name": "run",
+    }
     few |= {
         "max_new_tokens": 5,
         "learning_rate": 3e-2,

@@ -94,7 +94,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def config(tmp_path: Path, folder: str, **options: Any) -> TrainConfig:
-    few = {"steps": 2, "batch": 8, "minibatch": 4, "epochs": 2, "eval_episodes": 2, "checkpoint_every": 1}
+    few = {
+        "steps": 2,
+        "batch": 8,
+        "minibatch": 4,
+        "epochs": 2,
+        "imitation_steps": 0,
+        "eval_episodes": 2,
+        "checkpoint_every": 1,
+    }
     few |= {"max_new_tokens": 6, "learning_rate": 1e-2, "name": "run", "env": ENV}
     return TrainConfig(out=str(tmp_path), model=folder, **few | options)
 
