@@ -23,9 +23,10 @@ SMALL = ["--steps=2", "--batch=8", "--minibatch=8", "--imitation-steps=5", "--ev
 def test_a_run_prints_scores_and_two_games_and_writes_its_files(tmp_path, capsys):
     assert main(["train", "--out", str(tmp_path), "--name", "r", *SMALL]) == 0
     out = capsys.readouterr().out
+    assert re.search(r"Disk: \d MB per checkpoint, .*; \d MB once for the reference", out)
     assert "format only" in out and "balanced search" in out and "untrained" in out and "trained" in out
     names = {p.name for p in (tmp_path / "r").iterdir()}
-    assert names == {*FILES, "curve.png", "checkpoints"}
+    assert names == {*FILES, "curve.png", "checkpoints", "reference"}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ Collects batches of episodes, updates the policy after each batch and evaluates 
 evaluation uses rows that are held back from training, or another split (--eval-split); elsewhere it
 plays fresh seeds. Without --model, a tiny language model is built first. A short SFT warm-up on random legal actions
 teaches the output format, unless --model writes it already; RL does the rest. Files go to runs/<name>/: config.json, metrics.jsonl, trajectories.jsonl,
-evaluations.jsonl, curve.png, checkpoints/.
+evaluations.jsonl, curve.png, checkpoints/, and reference/, the weights that the KL penalty compares with.
 
 Ctrl-C finishes the current update and saves a checkpoint; a second Ctrl-C stops immediately. --resume continues a run
 from its newest checkpoint, bit-identically unless environments or tools run on threads or in processes (--backend sync
@@ -70,8 +70,8 @@ class Config(DataFlags, TrainConfig):
     config: str | None = flag(None, help="TOML file with these settings, and a table per environment; flags replace it")
     dry_run: bool = flag(
         False,
-        help="do not train: print the resolved configuration, which --config reads, on stdout, and an estimate of the "
-        "memory and two conversations with the tokens that are trained on stderr",
+        help="do not train: print the resolved configuration, which --config reads, on stdout, and estimates of "
+        "memory and disk and two conversations with the tokens that are trained on stderr",
     )
     resume: str | None = flag(
         None,
@@ -135,6 +135,7 @@ def _train(config: Config, settings: TrainConfig, console: Console) -> dict[str,
         console.print(
             f"evaluation: {trainer.evaluation.description}", soft_wrap=not console.is_terminal, highlight=False
         )
+        console.print(str(trainer.disk), soft_wrap=not console.is_terminal, highlight=False)
         with _Display(console, trainer.config.steps, optimum) as display, _StopOnInterrupt(console) as should_stop:
             trainer.run(display.update, display.imitation, display.loaded, display.untrained, should_stop)
         metrics = trainer.folder.read_metrics()

@@ -16,6 +16,7 @@ from gem.errors import BadValue, InfraError
 from gem.rl.config import TrainConfig
 from gem.rl.model.memory import (
     building_advice,
+    estimate_disk,
     estimate_memory,
     explained_memory_errors,
     learning_advice,
@@ -60,6 +61,36 @@ def test_the_estimate_agrees_with_what_a_real_pass_keeps(model):
         cache = model(input_ids=torch.zeros(16, 64, dtype=torch.long), use_cache=True).past_key_values
     assert estimate.sampling["key-value cache"] == sum(4 * (x.keys.numel() + x.values.numel()) for x in cache.layers)
     assert estimate.peak == sum(estimate.always.values()) + sum(estimate.learning.values())
+
+
+def smollm2() -> Any:
+    """Return a model of the shape of SmolLM2-135M without weights."""
+    shape = {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9}
+    shape |= {"num_key_value_heads": 3, "vocab_size": 49_152, "tie_word_embeddings": True}
+    with torch.device("meta"):
+        return transformers.LlamaForCausalLM(transformers.LlamaConfig(**shape))
+
+
+def test_a_checkpoint_of_a_model_of_135_million_parameters_takes_at_most_1_65_gb():
+    count = 134_515_008
+    disk = estimate_disk(smollm2(), TrainConfig(kl=0.01))
+    assert disk == (12 * count, 4 * count, 0) and disk.checkpoint <= 1.65e9
+    assert str(disk).startswith("Disk: 1,614 MB per checkpoint, of which the newest two are kept; 538 MB once")
+
+
+def test_with_lora_no_checkpoint_holds_the_frozen_weights_and_the_merged_model_is_written_once():
+    model, count = smollm2().bfloat16().requires_grad_(False), 134_515_008
+    adapter = model.model.layers[0].self_attn.q_proj.float().requires_grad_(True).weight.numel()
+    frozen = 2 * (count - adapter)
+    assert estimate_disk(model, TrainConfig(model="x", lora_rank=8, kl=0.1)) == (12 * adapter, 4 * adapter, frozen)
+    assert estimate_disk(model, TrainConfig(model="x", lora_rank=8, kl=0.0)).reference == 0
+
+
+def test_a_critic_of_its_own_adds_its_weights_and_its_optimizer_to_a_checkpoint():
+    model, count = smollm2(), 134_515_008
+    own = estimate_disk(model, TrainConfig(advantage="gae", kl=0.0))
+    shared = estimate_disk(model, TrainConfig(advantage="gae", critic_options={"shared": True}, kl=0.0))
+    assert own.checkpoint == 24 * count and shared.checkpoint == 12 * count
 
 
 def test_smaller_micro_batches_and_checkpointing_need_less(model):

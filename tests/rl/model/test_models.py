@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,6 +186,41 @@ def test_a_model_that_cannot_be_sampled_or_scored_is_refused(folders, tmp_path):
             pytest.raises(BadValue, match=says),
         ):
             trainer.run()
+
+
+RUNS = "import pathlib; pathlib.Path(r'{}').touch()\n"
+
+
+def test_code_in_a_folder_is_not_run_and_is_not_asked_about(folders, tmp_path, monkeypatch):
+    model = tmp_path / "model"
+    shutil.copytree(folders["llama"], model)
+    ran, settings = tmp_path / "ran", json.loads((model / "config.json").read_text())
+    (model / "own.py").write_text(RUNS.format(ran))
+    classes = {"AutoConfig": "own.Settings", "AutoModelForCausalLM": "own.Model", "AutoTokenizer": ["own.Tok", None]}
+    (model / "config.json").write_text(json.dumps({**settings, "model_type": "own", "auto_map": classes}))
+    monkeypatch.setattr("builtins.input", lambda question: "y")
+    with pytest.raises(BadValue, match=r"cannot load the model .*/model': it needs Python code of its folder"):
+        load_pretrained(model)
+    (model / "config.json").write_text(json.dumps({**settings, "auto_map": classes}))
+    loaded, _ = load_pretrained(model)  # transformers has a class for it
+    assert type(loaded).__name__ == "LlamaForCausalLM" and not ran.exists()
+
+
+class Attack:
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+    def __reduce__(self):
+        return exec, (self.code,)
+
+
+def test_code_in_a_pickle_of_weights_is_not_run(folders, tmp_path):
+    model, ran = tmp_path / "model", tmp_path / "ran"
+    shutil.copytree(folders["llama"], model)
+    torch.save({"lm_head.weight": Attack(RUNS.format(ran))}, model / "pytorch_model.bin")
+    with pytest.raises(BadValue, match=r"cannot load the model .* could run code; save the weights as safetensors"):
+        load_pretrained(model)
+    assert not ran.exists()
 
 
 def test_lora_on_layers_that_do_not_exist_is_refused(folders, tmp_path):

@@ -7,10 +7,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("torch")
+
+import torch
+from safetensors.torch import load_file
 
 import gem
 import gem.rl.run.trainer
@@ -165,6 +169,62 @@ def test_a_checkpoint_with_a_damaged_file_is_refused_with_advice(file: str, fini
     (newest / file).write_bytes(data[:-1] + bytes([data[-1] ^ 1]) if file == "model.safetensors" else data[:-10])
     with pytest.raises(BadValue, match=rf"{file}.*delete .*update-000002|{file}.* damaged"):
         Trainer.resume(str(tmp_path / "copy"))
+
+
+def test_the_reference_is_written_once_and_no_checkpoint_holds_the_model_twice(finished: Path):
+    assert {p.name for p in (finished / "reference").iterdir()} == {"weights.safetensors", "manifest.json"}
+    with Trainer.resume(str(finished)) as trainer:
+        disk = trainer.disk
+    assert (finished / "reference" / "weights.safetensors").stat().st_size == pytest.approx(disk.reference, rel=0.02)
+    for checkpoint in (finished / "checkpoints").iterdir():
+        files = {p.name: p.stat().st_size for p in checkpoint.iterdir()}
+        weights = files["model.safetensors"] + files["optimizer.pt"]
+        assert weights == pytest.approx(disk.checkpoint, rel=0.02)
+        assert sum(files.values()) - weights < disk.reference / 2, "room for the tokenizer and episodes only"
+
+
+@pytest.mark.parametrize("harm", ["missing", "damaged"])
+def test_a_missing_or_damaged_reference_is_refused_with_advice(harm: str, finished: Path, tmp_path: Path):
+    shutil.copytree(finished, tmp_path / "copy")
+    reference = tmp_path / "copy" / "reference"
+    if harm == "missing":
+        shutil.rmtree(reference)
+    else:
+        (reference / "weights.safetensors").write_bytes(b"")
+    with pytest.raises(BadValue, match=r"reference is damaged .*copy the whole folder"):
+        Trainer.resume(str(tmp_path / "copy"))
+
+
+def test_a_run_of_an_earlier_version_with_its_reference_in_the_checkpoint_resumes(finished: Path, tmp_path: Path):
+    shutil.copytree(finished, tmp_path / "old")
+    newest, older = (tmp_path / "old" / "checkpoints" / f"update-00000{n}" for n in (4, 2))
+    shutil.rmtree(newest)
+    weights = load_file(tmp_path / "old" / "reference" / "weights.safetensors")
+    shutil.rmtree(tmp_path / "old" / "reference")
+    torch.save(weights, older / "reference.pt")
+    with Trainer.resume(str(tmp_path / "old")) as trainer:
+        trainer.run()
+    assert timeless(tmp_path / "old") == timeless(finished)
+    again = load_file(tmp_path / "old" / "reference" / "weights.safetensors")
+    assert all(tensor.equal(weights[name]) for name, tensor in again.items())
+
+
+def test_a_reference_without_a_checkpoint_is_replaced_when_the_run_starts_again(finished: Path, tmp_path: Path):
+    with Trainer.start(TrainConfig(out=str(tmp_path), name="killed", **SMALL)) as trainer:
+        trainer.folder.reference.mkdir()
+    with Trainer.resume(str(tmp_path / "killed")) as trainer:
+        trainer.run()
+    assert timeless(tmp_path / "killed") == timeless(finished)
+    reference = Path("reference", "weights.safetensors")
+    assert (tmp_path / "killed" / reference).read_bytes() == (finished / reference).read_bytes()
+
+
+def test_a_disk_without_room_for_the_checkpoints_is_refused_before_the_warm_up(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1_900_000))
+    with pytest.raises(BadValue, match=r"checkpoints take 2 MB, and .* has 2 MB left; free some space"):
+        Trainer.start(TrainConfig(out=str(tmp_path / "runs"), **SMALL))
+    assert not (tmp_path / "runs").exists()
+    Trainer.start(TrainConfig(out=str(tmp_path / "runs"), kl=0.0, **SMALL))
 
 
 def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path):

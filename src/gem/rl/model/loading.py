@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -15,6 +16,10 @@ from gem.rl.checks import check_model_path
 from gem.rl.config import has_no_weights
 from gem.rl.model.vision import ImageInputs, has_vision
 from gem.seeding import derive
+
+# Without it, transformers asks on the terminal whether to run the code of a folder.
+_NO_CODE = {"trust_remote_code": False}
+_LOAD_ERRORS = (OSError, ValueError, KeyError, ImportError, RuntimeError, pickle.UnpicklingError)
 
 
 def find_device(device: str) -> str:
@@ -35,7 +40,7 @@ def find_device(device: str) -> str:
 def load_pretrained(
     name: str | os.PathLike[str], *, seed: int = 0, dtype: torch.dtype = torch.float32, chat_template: str | None = None
 ) -> tuple[Any, Any]:
-    """Load a model and its tokenizer from a folder or the Hugging Face hub.
+    """Load a model and its tokenizer from a folder or the Hugging Face hub. Never runs code that comes with them.
 
     If a folder has a config.json but no weights, the model is initialized at random from the seed.
 
@@ -57,7 +62,7 @@ def load_pretrained(
         raise BadValue(f"cannot read the chat template {chat_template!r}: {_first_line(e)}") from e
     try:
         with _no_progress_bars() if Path(name).is_dir() else nullcontext():
-            config = transformers.AutoConfig.from_pretrained(name)
+            config = transformers.AutoConfig.from_pretrained(name, **_NO_CODE)
             vision = has_vision(config)
             kind = transformers.AutoModelForImageTextToText if vision else transformers.AutoModelForCausalLM
             if has_no_weights(Path(name)):
@@ -65,13 +70,13 @@ def load_pretrained(
                     torch.manual_seed(derive(seed, "model"))
                     model = kind.from_config(config, dtype=torch.float32).to(dtype)
             else:
-                model = kind.from_pretrained(name, dtype=dtype)
+                model = kind.from_pretrained(name, dtype=dtype, **_NO_CODE)
                 # Tensors of a file are not aligned, and products with a batch of one then round differently.
                 for tensor in model.parameters():
                     tensor.data = tensor.data.clone()
-            tokenizer = transformers.AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError, safetensors.SafetensorError) as e:
-        raise BadValue(f"cannot load the model {os.fspath(name)!r}: {_first_line(e)}") from e
+            tokenizer = transformers.AutoTokenizer.from_pretrained(name, **_NO_CODE)
+    except (*_LOAD_ERRORS, safetensors.SafetensorError) as e:
+        raise BadValue(f"cannot load the model {os.fspath(name)!r}: {_reason(e)}") from e
     for tensor_name, tensor in model.named_parameters():
         if not torch.isfinite(tensor).all():
             raise BadValue(f"cannot use the model {os.fspath(name)!r}: {tensor_name} holds values that are not finite")
@@ -90,9 +95,9 @@ def load_images(name: str | os.PathLike[str], model: Any, tokenizer: Any) -> Ima
         return None
     transformers = require("transformers", extra="train")
     try:
-        processor = transformers.AutoImageProcessor.from_pretrained(name)
+        processor = transformers.AutoImageProcessor.from_pretrained(name, **_NO_CODE)
     except (OSError, ValueError, KeyError, ImportError) as e:
-        raise BadValue(f"cannot load the image processor of {os.fspath(name)!r}: {_first_line(e)}") from e
+        raise BadValue(f"cannot load the image processor of {os.fspath(name)!r}: {_reason(e)}") from e
     return ImageInputs(model, tokenizer, processor)
 
 
@@ -105,6 +110,15 @@ def save_pretrained(model: Any, tokenizer: Any, folder: str | os.PathLike[str]) 
 
 def _first_line(error: Exception) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _reason(error: Exception) -> str:
+    """Return why a model could not be loaded, in one line."""
+    if "trust_remote_code" in str(error):
+        return "it needs Python code of its folder, which gem does not run; only models of transformers are loaded"
+    if isinstance(error, pickle.UnpicklingError):
+        return "a .bin file is damaged or holds objects that could run code; save the weights as safetensors"
+    return _first_line(error)
 
 
 @contextmanager

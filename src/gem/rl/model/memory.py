@@ -1,4 +1,4 @@
-"""How much memory a training run needs, before it starts, and which flag to lower if it was not enough."""
+"""How much memory and disk a training run needs, before it starts, and which flag to lower if it was not enough."""
 
 from __future__ import annotations
 
@@ -68,6 +68,50 @@ def estimate_memory(model: Any, config: TrainConfig, *, tokens: int) -> MemoryEs
     sampling = {"key-value cache": cache, "kept between turns": min(cache, config.kv_cache_mib * 2**20)}
     sampling["logits"] = 4 * slots * vocabulary + 24 * sampled
     return MemoryEstimate(always, learning, sampling)
+
+
+class DiskEstimate(NamedTuple):
+    """Bytes that a run writes, without tokenizer, episodes and metrics, and the earlier versions of self-play.
+
+    Args:
+        checkpoint: of one after the first update; the first has no state of the optimizer.
+        reference: of the reference of the KL penalty, which is written once.
+        merged: of the merged model beside the last checkpoint, with LoRA.
+    """
+
+    checkpoint: int
+    reference: int
+    merged: int
+
+    @property
+    def needed(self) -> int:
+        """Bytes without which no run ends."""
+        return sum(self)
+
+    def __str__(self) -> str:
+        """Return a sentence for users."""
+        parts = [f"{self.checkpoint / 1e6:,.0f} MB per checkpoint, of which the newest two are kept"]
+        if self.reference:
+            parts.append(f"{self.reference / 1e6:,.0f} MB once for the reference of the KL penalty")
+        if self.merged:
+            parts.append(f"{self.merged / 1e6:,.0f} MB in the end for the merged model")
+        return f"Disk: {'; '.join(parts)}"
+
+
+def estimate_disk(model: Any, config: TrainConfig) -> DiskEstimate:
+    """Compute how much a run writes. Reads no weights.
+
+    Args:
+        model: the model to train, on any device, also "meta".
+    """
+    parameters = list(model.parameters())
+    trained = [p for p in parameters if p.requires_grad]
+    lora = config.lora_rank is not None
+    checkpoint = _bytes(trained if lora else parameters) + sum(_ADAM_BYTES * p.numel() for p in trained)
+    if config.critic is not None and not config.critic.shared:
+        checkpoint += sum((_FLOAT_BYTES + _ADAM_BYTES) * p.numel() for p in parameters)
+    frozen = _bytes(parameters) - _bytes(trained)
+    return DiskEstimate(checkpoint, _bytes(trained) if config.kl else 0, frozen if lora else 0)
 
 
 def _bytes(tensors: list[Any]) -> int:

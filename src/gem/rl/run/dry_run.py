@@ -15,7 +15,7 @@ from gem.rl.data.evaluation import plan_evaluation
 from gem.rl.data.imitation import RandomTextPolicy
 from gem.rl.data.mixture import Mixture, players
 from gem.rl.data.self_play import PastPolicies
-from gem.rl.model.memory import estimate_memory
+from gem.rl.model.memory import estimate_disk, estimate_memory
 from gem.rl.model.policy import CausalLMPolicy
 from gem.rl.run.build import build_policy
 from gem.trajectory import Trajectory
@@ -31,8 +31,8 @@ def dry_run(config: TrainConfig) -> Iterator[str]:
     legal play.
 
     Yields:
-        The resolved configuration as TOML; then, as soon as each is known, texts on the evaluation, the memory and the
-        conversations.
+        The resolved configuration as TOML; then, as soon as each is known, texts on the evaluation, the disk, the memory
+        and the conversations.
 
     Raises:
         BadValue: as Trainer.start().
@@ -41,7 +41,7 @@ def dry_run(config: TrainConfig) -> Iterator[str]:
     yield config_to_toml(_resolved(config, policy))
     evaluation = plan_evaluation(config)
     count = max(CONVERSATIONS, len(config.envs))
-    yield f"Evaluation: {evaluation.description}"
+    yield f"Evaluation: {evaluation.description}\n{estimate_disk(policy.model, config)}"
     yield f"Playing {count} episodes with replies of at most {policy.max_new_tokens} tokens."
     warm_up = config.model is None
     past = PastPolicies() if config.self_play else None

@@ -26,14 +26,17 @@ KEPT = 2  # number of checkpoints kept: the newest, and the one before in case t
 
 
 class RunFolder:
-    """``runs/<name>/``: config.json, metrics, trajectories and evaluations (.jsonl), checkpoints/ and curve.png."""
+    """``runs/<name>/``: config.json, metrics, trajectories and evaluations (.jsonl), checkpoints/ and curve.png.
+
+    ``reference/`` has the weights that the KL penalty compares with. They are written once, and not in each checkpoint.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.config_file, self.curve = path / "config.json", path / "curve.png"
         self.metrics, self.trajectories = path / "metrics.jsonl", path / "trajectories.jsonl"
         self.evaluations = path / "evaluations.jsonl"
-        self.checkpoints = path / "checkpoints"
+        self.checkpoints, self.reference = path / "checkpoints", path / "reference"
 
     @classmethod
     def create(cls, config: TrainConfig) -> RunFolder:
@@ -96,6 +99,16 @@ class RunFolder:
         draft = self.config_file.with_suffix(".draft")
         draft.write_text(json.dumps(config.saved(), indent=1) + "\n")
         draft.replace(self.config_file)
+
+    def check_space(self, needed: int) -> None:
+        """Raise BadValue if the disk has less room than these bytes."""
+        parent = next(folder for folder in self.path.absolute().parents if folder.exists())
+        free = shutil.disk_usage(parent).free
+        if free < needed:
+            raise BadValue(
+                f"the first checkpoints take {needed / 1e6:,.0f} MB, and {parent} has {free / 1e6:,.0f} MB left; free "
+                "some space, or choose another --out, --lora-rank or a smaller model"
+            )
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
         _append(self.metrics, [json.dumps(row)])
@@ -183,24 +196,47 @@ def save_checkpoint(folder: Path, update: int, write: Callable[[Path], None]) ->
     Raises:
         OSError: if the checkpoint cannot be written. Earlier checkpoints are then unchanged.
     """
-    target, draft = folder / f"update-{update:06d}", folder / f".draft-{update:06d}"
+    target = folder / f"update-{update:06d}"
+    write_complete(target, write, update=update)
+    for old in complete_checkpoints(folder)[:-KEPT]:
+        shutil.rmtree(old)
+    return target
+
+
+def write_complete(target: Path, write: Callable[[Path], None], **about: Any) -> None:
+    """Write a folder that is either complete or absent, with a manifest.
+
+    Args:
+        target: the folder, which must not exist.
+        write: function that writes the files to the given empty directory.
+        about: more entries of the manifest.
+    """
+    draft = target.with_name(f".draft-{target.name}")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     try:
         write(draft)
         files = sorted(path for path in draft.rglob("*") if path.is_file())
         sums = {str(file.relative_to(draft)): _sha256(file) for file in files}
-        (draft / MANIFEST).write_text(json.dumps({"update": update, "sha256": sums}, indent=1))
+        (draft / MANIFEST).write_text(json.dumps({**about, "sha256": sums}, indent=1))
         for file in [*files, draft / MANIFEST, draft]:
             _sync(file)
         draft.rename(target)
-        _sync(folder)
+        _sync(target.parent)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    for old in complete_checkpoints(folder)[:-KEPT]:
-        shutil.rmtree(old)
-    return target
+
+
+def check_intact(folder: Path, advice: str) -> None:
+    """Raise BadValue, with advice, if files of a folder that write_complete() wrote are missing or differ."""
+    try:
+        sums: dict[str, Any] = json.loads((folder / MANIFEST).read_text())["sha256"]
+        damaged = [name for name, wanted in sums.items() if _sha256(folder / name) != wanted]
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        damaged = [f"{MANIFEST}: {e}"]
+    if damaged:
+        raise BadValue(f"{folder} is damaged ({', '.join(damaged)}); {advice}")
 
 
 def complete_checkpoints(folder: Path) -> list[Path]:
@@ -214,14 +250,8 @@ def newest_checkpoint(folder: Path) -> Path:
     if not checkpoints:
         raise BadValue(f"no complete checkpoint under {folder}; start the run again")
     newest = checkpoints[-1]
-    try:
-        sums: dict[str, Any] = json.loads((newest / MANIFEST).read_text())["sha256"]
-        damaged = [name for name, wanted in sums.items() if _sha256(newest / name) != wanted]
-    except (OSError, ValueError, KeyError, TypeError) as e:
-        damaged = [f"{MANIFEST}: {e}"]
-    if damaged:
-        fix = f"delete it to resume from {checkpoints[-2].name}" if len(checkpoints) > 1 else "start the run again"
-        raise BadValue(f"the checkpoint {newest} is damaged ({', '.join(damaged)}); {fix}")
+    others = f"delete it to resume from {checkpoints[-2].name}" if len(checkpoints) > 1 else "start the run again"
+    check_intact(newest, others)
     return newest
 
 
@@ -247,7 +277,11 @@ def _free_name(config: TrainConfig) -> str:
 
 
 def _sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+    digest = hashlib.sha256()
+    with file.open("rb") as data:
+        while block := data.read(2**20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _sync(path: Path) -> None:

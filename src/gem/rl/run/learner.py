@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from gem.errors import BadValue, InfraError
@@ -39,6 +40,7 @@ from gem.rl.metrics import Metrics
 from gem.rl.model.critic import Critic, explained_variance, final_value
 from gem.rl.model.memory import explained_memory_errors, learning_advice
 from gem.rl.model.policy import CausalLMPolicy
+from gem.rl.run.folder import check_intact
 from gem.seeding import stream
 from gem.trajectory import Trajectory
 
@@ -48,6 +50,7 @@ RAMP = 10
 _SUMS = frozenset({"loss", "kl_to_start"})  # metrics that are added over micro-batches; the others are averaged
 GAP_EPISODES = 16  # episodes of a batch that are scored to compare sampler and scorer
 FINAL_RATE = 0.1  # of the peak learning rate
+REFERENCE = "weights.safetensors"
 
 
 class Learner:
@@ -88,30 +91,48 @@ class Learner:
             self.reference = self.policy.copy()
 
     def save(self, folder: Path) -> None:
-        """Write the states of the optimizer, the reference and the critic to a folder."""
+        """Write the states of the optimizer and the critic to a folder."""
         torch.save(self.optimizer.state_dict(), folder / "optimizer.pt")
-        if self.reference is not None:
-            weights = {name: p for name, p in self.reference.model.state_dict().items() if name in self.trained}
-            torch.save(weights, folder / "reference.pt")
         if self._needs_seats:
             (folder / "seat_averages.json").write_text(json.dumps(self.averages.get_state()))
         if self.critic is not None:
             state = {"network": self.critic.network.state_dict(), "optimizer": self.critic.optimizer.state_dict()}
             torch.save(state, folder / "critic.pt")
 
-    def load(self, folder: Path) -> None:
-        """Restore the states that save() wrote."""
+    def save_reference(self, folder: Path) -> None:
+        """Write the trained weights of the reference to a folder."""
+        assert self.reference is not None
+        weights = self.reference.model.state_dict()
+        save_file({name: weights[name].contiguous() for name in self.trained}, folder / REFERENCE)
+
+    def load(self, folder: Path, reference: Path) -> None:
+        """Restore the states that save() and save_reference() wrote.
+
+        Args:
+            reference: folder of save_reference(), which is not read if no reference is needed.
+
+        Raises:
+            BadValue: if the reference is missing or damaged.
+        """
         self.optimizer.load_state_dict(torch.load(folder / "optimizer.pt", weights_only=True))
         self.begin()
         if self._needs_seats:
             self.averages.set_state(json.loads((folder / "seat_averages.json").read_text()))
         if self.reference is not None:
-            weights = torch.load(folder / "reference.pt", weights_only=True)
+            weights = self._reference_weights(folder / "reference.pt", reference)
             self.reference.model.load_state_dict(weights, strict=False)  # frozen weights are those of the policy
         if self.critic is not None:
             state = torch.load(folder / "critic.pt", weights_only=True)
             self.critic.network.load_state_dict(state["network"])
             self.critic.optimizer.load_state_dict(state["optimizer"])
+
+    @staticmethod
+    def _reference_weights(old: Path, folder: Path) -> dict[str, Tensor]:
+        if old.exists():  # earlier versions wrote it to each checkpoint
+            weights: dict[str, Tensor] = torch.load(old, weights_only=True)
+            return weights
+        check_intact(folder, "copy the whole folder of the run, or start it again")
+        return dict(load_file(folder / REFERENCE))
 
     def learn(self, trajectories: Sequence[Trajectory], update: int, envs: Sequence[int] = ()) -> Metrics:
         """Run config.epochs epochs over one batch of completed episodes. Returns the mean metrics of its steps.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import json
 import shlex
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -32,12 +33,12 @@ from gem.rl.data.mixture import Mixture, players
 from gem.rl.data.self_play import PAST_EVERY, PastPolicies
 from gem.rl.metrics import Metrics, one_of_each, peak_memory_mib, summarize, summarize_each
 from gem.rl.model.loading import find_device
-from gem.rl.model.memory import building_advice, explained_memory_errors
+from gem.rl.model.memory import DiskEstimate, building_advice, estimate_disk, explained_memory_errors
 from gem.rl.model.policy import CausalLMPolicy
 from gem.rl.model.remote import PUSHES, RemoteSampler
 from gem.rl.run.build import build_policy, load_checkpoint
 from gem.rl.run.evaluator import Evaluator
-from gem.rl.run.folder import RunFolder, complete_checkpoints, newest_checkpoint, save_checkpoint
+from gem.rl.run.folder import RunFolder, complete_checkpoints, newest_checkpoint, save_checkpoint, write_complete
 from gem.rl.run.learner import Learner
 from gem.rl.run.mirrors import MetricsMirror, open_mirror
 from gem.rl.run.monitor import TrainingMonitor
@@ -90,7 +91,9 @@ class Trainer:
         policy = build_policy(config)
         if config.model is not None:
             check_images(config, reads_images=policy.images is not None)
-        trainer = cls(config, RunFolder(RunFolder.free_path(config)), policy, started)
+        folder = RunFolder(RunFolder.free_path(config))
+        folder.check_space(estimate_disk(policy.model, config).needed)
+        trainer = cls(config, folder, policy, started)
         trainer.folder = RunFolder.create(config)  # last, so that no error leaves an empty run
         return trainer
 
@@ -114,6 +117,7 @@ class Trainer:
         if not complete_checkpoints(folder.checkpoints):
             folder.write_config(config)
             folder.truncate_to(dict.fromkeys(folder.sizes(), 0))
+            shutil.rmtree(folder.reference, ignore_errors=True)  # the warm-up makes it again
             return cls(config, folder, build_policy(config), started)
         source = newest_checkpoint(folder.checkpoints)
         policy, state = load_checkpoint(source, config)
@@ -121,7 +125,7 @@ class Trainer:
             raise BadValue(f"steps must exceed the {state['update']} updates that are done, got {steps}")
         policy.model.config._name_or_path = config.model or ""  # trajectories name the model that was given
         trainer = cls(config, folder, policy, started)
-        trainer.learner.load(source)
+        trainer.learner.load(source, folder.reference)
         if trainer.past is not None:
             trainer.past.load(source, policy)
         trainer.mixture.set_state(state["collector"])
@@ -151,6 +155,11 @@ class Trainer:
     def reached(self) -> bool:
         """Whether the last evaluations reached the success rates of config.until."""
         return bool(self.config.targets) and self.passes >= PASSES
+
+    @property
+    def disk(self) -> DiskEstimate:
+        """How much the run writes to disk."""
+        return estimate_disk(self.policy.model, self.config)
 
     @property
     def optimum(self) -> Optimum | None:
@@ -329,6 +338,8 @@ class Trainer:
         if self._saved == self.update:
             return
         try:
+            if self.learner.reference is not None and not self.folder.reference.exists():
+                write_complete(self.folder.reference, self.learner.save_reference)
             save_checkpoint(self.folder.checkpoints, self.update, self._write_checkpoint)
         except (OSError, RuntimeError, SafetensorError) as e:  # all three occur when the disk is full
             reason = (getattr(e, "strerror", None) or str(e)).splitlines()[0]
