@@ -16,7 +16,8 @@ the new number of updates. --until stops a run early.
   gem train --env game:GuessTheNumber-v0-easy=2 math:Arithmetic=1 --eval-env math:Arithmetic qa:Facts
   gem train --model ./Qwen3-0.6B --env game:GuessTheNumber-v0-easy --batch 32 --minutes 30
   gem train --env board:TicTacToe-v0 --self-play --opponents latest=.8 past=.2
-  gem train --config recipe.toml --seed 0 1 2
+  gem train --config smollm2-guess
+  gem train --config run.toml --seed 0 1 2
   gem train --until greedy=.99,sampled=.9
   gem train --resume runs/game-GuessTheNumber-v0-easy-seed0
   gem train --resume runs/game-GuessTheNumber-v0-easy-seed0 --steps 400
@@ -67,7 +68,11 @@ class Config(DataFlags, TrainConfig):
     seed: list[int] = flag(  # type: ignore[assignment]
         [0], help=f"{_HELP['seed']['help']}; for several, one run after another"
     )
-    config: str | None = flag(None, help="TOML file with these settings, and a table per environment; flags replace it")
+    config: str | None = flag(
+        None,
+        help="TOML file with these settings and a table per environment, or the name of a recipe, e.g. smollm2-guess; "
+        "flags replace it",
+    )
     dry_run: bool = flag(
         False,
         help="do not train: print the resolved configuration, which --config reads, on stdout, and estimates of "

@@ -18,7 +18,7 @@
   id = "math:Arithmetic"
   temperature = 0.6
 
-`gem train --dry-run` writes such a file.
+`gem train --dry-run` writes such a file. The recipes that come with gem are in recipes/.
 """
 
 from __future__ import annotations
@@ -29,25 +29,39 @@ from typing import Any
 
 from gem._internal.toml_files import check_keys, read_toml, write_toml
 from gem._internal.typed import converted, field_hints
-from gem.errors import BadValue
+from gem.errors import BadValue, did_you_mean
 from gem.rl.config import CHOICES, TrainConfig
 from gem.rl.environments import EvalSetting, TrainEnv, as_settings
 
+RECIPES = Path(__file__).parent / "recipes"
 _TABLES = {"env": TrainEnv, "eval_env": EvalSetting}
 
 
-def read_config(path: str) -> dict[str, Any]:
+def recipe_names() -> list[str]:
+    """Return the names of the recipes that come with gem."""
+    return sorted(file.stem for file in RECIPES.glob("*.toml"))
+
+
+def read_config(name: str) -> dict[str, Any]:
     """Return the arguments of TrainConfig that a file gives.
 
+    Args:
+        name: name of a recipe that comes with gem, or path of a TOML file.
+
     Raises:
-        BadValue: the file cannot be read, or a value has the wrong type or is out of range.
+        BadValue: unknown name, a file that cannot be read, or a value of the wrong type or out of range.
         UnknownArgument: a misspelled key.
         MissingDependency: on Python 3.10 without tomli.
     """
+    recipes = recipe_names()
+    path = str(RECIPES / f"{name}.toml") if name in recipes else name
     try:
         data = read_toml(Path(path), extra="train")
     except OSError as e:
-        raise BadValue(f"cannot read --config {path}: {e.strerror}") from e
+        near = did_you_mean(name, recipes)
+        raise BadValue(
+            f"cannot read --config {name}: {e.strerror}{near}; give a TOML file or a recipe: {', '.join(recipes)}"
+        ) from e
     check_keys(path, data, ["description", *(f.name for f in fields(TrainConfig))])
     data.pop("description", None)
     hints = field_hints(TrainConfig)
