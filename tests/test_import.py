@@ -55,6 +55,23 @@ def test_nothing_is_printed_and_no_log_handler_is_added(code):
     assert report["level"] == 30  # logging.WARNING, Python's own
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["list"],
+        ["info", "game:GuessTheNumber-v0-easy"],
+        ["eval", "--policy", "random", "--env", "game:GuessTheNumber-v0-easy", "--limit", "2"],
+        ["train", "--env", "game:Wordel-v0"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_commands_without_a_model_load_no_library_of_models_and_of_data(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = in_a_fresh_interpreter(f"from gem.cli import main\nmain({command!r})" + REPORT)
+    loaded = set(json.loads(run.stderr.splitlines()[-1])["modules"])
+    assert not loaded & {"torch", "transformers", "peft", "datasets", "pandas", "tensorboard"}
+
+
 def test_importing_the_catalogue_imports_no_environment():
     run = in_a_fresh_interpreter(
         "import sys, gem.envs.catalog; print([m for m in sys.modules if m.startswith('gem.envs.')])"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import re
@@ -68,6 +69,14 @@ def test_gem_without_a_command_prints_the_help_to_stderr(capsys: pytest.CaptureF
     assert main([]) == 2
     captured = capsys.readouterr()
     assert captured.out == "" and captured.err.startswith("usage: gem")
+
+
+def test_only_a_process_of_the_command_line_collects_garbage_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+    monkeypatch.setattr(gc, "set_threshold", given.append)
+    monkeypatch.setattr(sys, "argv", ["gem", "--version"])
+    assert main(["--version"]) == 0 and given == []
+    assert main() == 0 and given == [gem.cli.GC_THRESHOLD]
 
 
 def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,6 +126,15 @@ def test_it_says_that_it_is_starting_before_pytorch_is_imported(tmp_path, capsys
     assert "stopped at gem.rl.run.trainer" in captured.err
 
 
+def test_a_dry_run_says_that_it_is_loading_before_pytorch_is_imported(capsys, monkeypatch):
+    def stop(module, *, extra):
+        raise BadValue(f"stopped at {module}")
+
+    monkeypatch.setattr("gem.cli.train.require", stop)
+    assert main(["train", "--dry-run"]) == 2
+    assert capsys.readouterr().err.startswith("Loading the embedded model.\n")
+
+
 def test_json_has_the_results_and_progress_goes_to_stderr(tmp_path, capsys):
     assert main(["train", "--out", str(tmp_path), "--name", "r", *SMALL, "--json"]) == 0
     captured = capsys.readouterr()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 pytest.importorskip("torch")
@@ -38,6 +41,15 @@ def test_replies_have_the_limit_of_the_run_unless_another_is_given(run):
     assert load_policy(run.path).max_new_tokens < 100
     policy = load_policy(run.path, temperature=0.5, top_p=0.9, max_new_tokens=3, seed=4)
     assert policy.settings == {"temperature": 0.5, "top_p": 0.9, "max_new_tokens": 3, "seed": 4}
+
+
+def test_a_model_that_plays_loads_no_library_of_training_of_plots_or_of_data(run):
+    code = "import sys; from gem.rl.run.build import load_policy; load_policy(sys.argv[1]); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code, run.path], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert {"torch", "transformers", "gem.rl.model.policy"} <= loaded
+    assert not loaded & {"peft", "datasets", "pandas", "matplotlib", "tensorboard", "torch.utils.tensorboard"}
+    assert not loaded & {"gem.rl.run.trainer", "gem.rl.run.learner", "gem.rl.run.plots"}
 
 
 def test_a_run_without_a_checkpoint_and_an_unknown_device_are_refused(run, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 from collections.abc import Iterator
@@ -78,7 +79,8 @@ def load_pretrained(
     except (*_LOAD_ERRORS, safetensors.SafetensorError) as e:
         raise BadValue(f"cannot load the model {os.fspath(name)!r}: {_reason(e)}") from e
     for tensor_name, tensor in model.named_parameters():
-        if not torch.isfinite(tensor).all():
+        # The sum takes a tenth of the time or less; that of finite numbers can only overflow.
+        if not math.isfinite(tensor.detach().sum()) and not torch.isfinite(tensor).all():
             raise BadValue(f"cannot use the model {os.fspath(name)!r}: {tensor_name} holds values that are not finite")
     if template is not None:
         tokenizer.chat_template = template

@@ -31,8 +31,8 @@ def dry_run(config: TrainConfig) -> Iterator[str]:
     legal play.
 
     Yields:
-        The resolved configuration as TOML; then, as soon as each is known, texts on the evaluation, the disk, the memory
-        and the conversations.
+        The resolved configuration as TOML; then, as soon as each is known, texts on the evaluation, the disk, the
+        memory and the conversations.
 
     Raises:
         BadValue: as Trainer.start().
