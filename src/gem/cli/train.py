@@ -3,8 +3,9 @@
 Collects batches of episodes, updates the policy after each batch and evaluates it periodically. On a data set, the
 evaluation uses rows that are held back from training, or another split (--eval-split); elsewhere it
 plays fresh seeds. Without --model, a tiny language model is built first. A short SFT warm-up on random legal actions
-teaches the output format, unless --model writes it already; RL does the rest. Files go to runs/<name>/: config.json, metrics.jsonl, trajectories.jsonl,
-evaluations.jsonl, curve.png, checkpoints/, and reference/, the weights that the KL penalty compares with.
+teaches the output format, unless --model writes it already; RL does the rest. Files go to runs/<name>/: config.json,
+metrics.jsonl, trajectories.jsonl, evaluations.jsonl, curve.png, checkpoints/, and reference/, the weights that the KL
+penalty compares with.
 
 Ctrl-C finishes the current update and saves a checkpoint; a second Ctrl-C stops immediately. --resume continues a run
 from its newest checkpoint, bit-identically unless environments or tools run on threads or in processes (--backend sync
