@@ -60,6 +60,18 @@ def check_trainable(config: TrainConfig) -> None:
         check_images(config, reads_images=False)
 
 
+def samples_actions(config: TrainConfig) -> bool:
+    """Return whether all environments sample the random legal actions that a warm-up imitates."""
+    for env in config.envs:
+        with make(env.id, **env.kwargs) as made:
+            made.reset(seed=0)
+            try:
+                made.sample_random_action()
+            except NotImplementedError:
+                return False
+    return True
+
+
 def check_images(config: TrainConfig, *, reads_images: bool) -> None:
     """Raise BadValue if an environment shows images, unless the model reads them and the options support them."""
     for env in {env.id: env for env in (*config.eval_sets, *config.envs)}.values():

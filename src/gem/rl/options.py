@@ -204,7 +204,8 @@ class TrainOptions:
     imitation_steps: Natural | None = _option(
         None,
         "steps of the SFT warm-up on random legal actions, for the format; default: until replies can be read, at most "
-        "400,000 tokens for the embedded model and 20,000 for --model, none if its replies can be read already",
+        "400,000 tokens for the embedded model and 20,000 for --model; none if its replies can be read already, or "
+        "an environment of --model samples no actions",
     )
     imitation_rate: Positive | None = _option(
         None,

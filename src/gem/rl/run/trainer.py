@@ -25,7 +25,7 @@ from gem.core import Optimum
 from gem.errors import BadValue, InfraError
 from gem.policies import Policy
 from gem.registry import make
-from gem.rl.checks import check_images, check_names, check_trainable
+from gem.rl.checks import check_images, check_names, check_trainable, samples_actions
 from gem.rl.config import PAST, TrainConfig
 from gem.rl.data.evaluation import plan_evaluation
 from gem.rl.data.imitation import FROM_RANDOM, PRETRAINED, WarmUp, imitate_random_play, readable_share
@@ -389,7 +389,7 @@ class Trainer:
         def play(mixture: Mixture, policy: Policy, episodes: int, number: int) -> list[Trajectory]:
             return mixture.collect([policy] * len(config.envs), episodes, number).trajectories
 
-        if config.imitation_steps != 0:
+        if config.imitation_steps or (config.imitation_steps is None and samples_actions(config)):
             if config.pretrained:
                 self.loaded = self.evaluate(both=True)
                 on_loaded(self.loaded)
