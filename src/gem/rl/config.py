@@ -310,8 +310,6 @@ class TrainConfig(TrainOptions):
         if self.sampling is None:
             if self.sampler_options:
                 raise BadValue("sampler_options need sampler, the URL of a server")
-        elif self.sampling.sync == "vllm" and self.lora_rank is None:
-            raise BadValue("sync='vllm' of sampler_options sends a LoRA adapter: set lora_rank, or use sglang")
         elif self.model is None:
             raise BadValue("sampler needs a model that the server has as well")
         elif self.truncated_is is None:

@@ -41,7 +41,8 @@ class SamplerOptions:
     """How the server that samples the training episodes gets the weights.
 
     Args:
-        sync: how it gets the new ones after each update: vllm (a LoRA adapter) or sglang (from disk).
+        sync: the kind of server: vllm, which gets the LoRA adapter or else all weights after each update, or sglang,
+            which always gets all weights. Both read them from the folder.
         model: name of the model at the server; None for the path of the run's model.
         folder: for the weights that the server loads, which it must be able to read; None for one in the run's.
     """
@@ -109,8 +110,8 @@ class TrainOptions:
         "return token ids and log-probabilities; default: sample with the model in this process",
     )
     sampler_options: dict[str, Any] = _options(
-        "sync=vllm (sends a LoRA adapter after each update) or sync=sglang (weights on disk), model=NAME at the server "
-        "[default: --model], folder=PATH that it can read [default: in the run's]",
+        "sync=vllm or sync=sglang, the kind of server, which loads the new weights after each update; model=NAME at "
+        "the server [default: --model], folder=PATH that it can read [default: in the run's]",
     )
     chat_template: str | None = _option(None, "file with a Jinja chat template, instead of the one of --model")
     name: str | None = _option(None, "name of the run; default: from environment and seed")

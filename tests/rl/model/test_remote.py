@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,7 @@ def config(tmp_path: Path, folder: str, url: str, **options: Any) -> TrainConfig
     few |= {
         "max_new_tokens": 5,
         "learning_rate": 3e-2,
+        "imitation_steps": 0,
         "env": ENV,
         "sampler": url,
         "sampler_options": {"sync": "sglang"},
@@ -88,12 +90,13 @@ def config(tmp_path: Path, folder: str, url: str, **options: Any) -> TrainConfig
     return TrainConfig(out=str(tmp_path), model=folder, **few | options)
 
 
-def test_the_versions_and_ratios_are_right_when_the_weights_change_in_mid_episode(folder, server, tmp_path):
+@pytest.mark.parametrize("sync", ["sglang", "vllm"])
+def test_the_versions_and_ratios_are_right_when_the_weights_change_in_mid_episode(sync, folder, server, tmp_path):
     weights: dict[int, CausalLMPolicy] = {}
     batches: list[list[Trajectory]] = []
-    with Trainer.start(config(tmp_path, folder, server.url)) as trainer:
+    with Trainer.start(config(tmp_path, folder, server.url, sampler_options={"sync": sync})) as trainer:
         trainer.learner.begin()
-        push, learn = trainer.sampler.push, trainer.learner.learn
+        push, learn = trainer.sampler.sync.push, trainer.learner.learn
 
         def push_and_keep(policy, endpoint, path):
             name = push(policy, endpoint, path)
@@ -106,7 +109,8 @@ def test_the_versions_and_ratios_are_right_when_the_weights_change_in_mid_episod
             check_ratios(trainer, trajectories, examples)
             return learn(trajectories, *args)
 
-        trainer.sampler.push, trainer.learner.learn = push_and_keep, learn_and_keep
+        trainer.sampler.sync = replace(trainer.sampler.sync, push=push_and_keep)
+        trainer.learner.learn = learn_and_keep
         trainer.evaluate = lambda both: {"greedy": {"success": 0.0}}
         trainer.untrained = {"greedy": {}, "sampled": {}}
         for _ in range(3):
@@ -159,7 +163,7 @@ def test_vllm_gets_a_new_adapter_for_each_version_and_unloads_old_ones(folder, s
     options = {"lora_rank": 2, "sampler_options": {"sync": "vllm", "model": "base"}}
     with Trainer.start(config(tmp_path, folder, server.url, **options)) as trainer:
         trainer.run()
-    names = [body["lora_name"] for path, body in server.posts if path == "/v1/load_lora_adapter"]
+    names = [body["lora_name"] for path, body in server.posts if path == "/v1/load_lora_adapter" and body]
     assert [name[:14] for name in names] == ["version-000000", "version-000001", "version-000002"]
     assert set(server.adapters) == set(names[1:])
     assert {"adapter_config.json", "adapter_model.safetensors"} <= set(server.adapters[names[-1]])
@@ -177,16 +181,43 @@ def test_a_server_that_returns_no_token_ids_is_refused_with_the_reason(folder, t
     assert not list(tmp_path.iterdir())
 
 
-def test_weights_that_the_server_does_not_load_stop_the_run(folder, server, tmp_path):
-    refuse = server.answer
+@pytest.mark.parametrize(
+    ("route", "options", "remedy"),
+    [
+        ("/collective_rpc", {"sampler_options": {"sync": "vllm"}}, "VLLM_SERVER_DEV_MODE=1"),
+        ("/v1/load_lora_adapter", {"sampler_options": {"sync": "vllm"}, "lora_rank": 2}, "--enable-lora"),
+        ("/update_weights_from_disk", {"sampler_options": {"sync": "sglang"}}, "SGLang, or set sync=vllm"),
+    ],
+)
+def test_a_server_that_cannot_load_weights_is_refused_with_what_to_start(route, options, remedy, folder, tmp_path):
+    if "lora_rank" in options:
+        pytest.importorskip("peft")
+    model, tokenizer = load_pretrained(folder)
+    with (
+        ModelServer(CausalLMPolicy(model, tokenizer, max_new_tokens=5), missing=route) as server,
+        pytest.raises(BadValue, match=f"{route}: status 404.*start .*{remedy}"),
+    ):
+        Trainer.start(config(tmp_path, folder, server.url, **options))
+    assert not list(tmp_path.iterdir())
 
-    def answer(path, body):
-        no = '{"success": false, "message": "the shapes differ"}'
-        return (200, no) if path == "/update_weights_from_disk" else refuse(path, body)
 
-    server.answer = answer
-    trainer = Trainer.start(config(tmp_path, folder, server.url))
-    with trainer, pytest.raises(EndpointError, match="the shapes differ"):
+@pytest.mark.parametrize(
+    ("sync", "route", "answer", "says"),
+    [
+        ("sglang", "/update_weights_from_disk", (400, {"success": False, "message": "shapes differ"}), "shapes differ"),
+        ("vllm", "/reset_prefix_cache?reset_running_requests=true", (200, {"success": False}), "did not carry out"),
+    ],
+)
+def test_weights_that_the_server_does_not_load_stop_the_run(sync, route, answer, says, folder, server, tmp_path):
+    willing = server.answer
+
+    def refuse(path, body):
+        status, reply = answer
+        return (status, json.dumps(reply)) if path == route else willing(path, body)
+
+    server.answer = refuse
+    trainer = Trainer.start(config(tmp_path, folder, server.url, sampler_options={"sync": sync}))
+    with trainer, pytest.raises(EndpointError, match=says):
         trainer.run()
 
 
@@ -195,7 +226,6 @@ def test_weights_that_the_server_does_not_load_stop_the_run(folder, server, tmp_
     [
         ({"sampler_options": {"model": "x"}}, "sampler_options need sampler"),
         ({"sampler": "http://x/v1", "model": "m"}, "sampler .*sync='vllm' or sync='sglang'"),
-        ({"sampler": "http://x/v1", "sampler_options": {"sync": "vllm"}, "model": "m"}, "set lora_rank, or use sglang"),
         ({"sampler": "http://x/v1", "sampler_options": {"sync": "sglang"}}, "sampler needs a model"),
     ],
     ids=str,

@@ -35,7 +35,7 @@ from gem.rl.metrics import Metrics, one_of_each, peak_memory_mib, summarize, sum
 from gem.rl.model.loading import find_device
 from gem.rl.model.memory import DiskEstimate, building_advice, estimate_disk, explained_memory_errors
 from gem.rl.model.policy import CausalLMPolicy
-from gem.rl.model.remote import PUSHES, RemoteSampler
+from gem.rl.model.remote import RemoteSampler, weight_sync
 from gem.rl.run.build import build_policy, load_checkpoint
 from gem.rl.run.evaluator import Evaluator
 from gem.rl.run.folder import RunFolder, complete_checkpoints, newest_checkpoint, save_checkpoint, write_complete
@@ -300,7 +300,8 @@ class Trainer:
             return None
         folder = Path(options.folder or self.folder.path / "sampler")
         model = options.model or config.model
-        return RemoteSampler(config.sampler, model, players(config, self.policy), PUSHES[options.sync], folder)
+        sync = weight_sync(options.sync, lora=self.policy.has_adapter)
+        return RemoteSampler(config.sampler, model, players(config, self.policy), sync, folder)
 
     def _players(self) -> Sequence[Policy]:
         """Return the policy that samples each environment, with the current weights."""
