@@ -1,10 +1,19 @@
-"""Episodes sampled by a server: the versions of its weights, the ratios, and servers that cannot be used."""
+"""Episodes sampled by a server: the versions of its weights, the ratios, and servers that cannot be used.
+
+`make test-vllm` installs a real vLLM; GEM_VLLM names its program.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import os
+import socket
+import subprocess
+import time
+import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +25,7 @@ pytest.importorskip("transformers")
 pytest.importorskip("aiohttp")
 
 import torch
+import transformers
 from model_server import ModelServer
 
 import gem
@@ -219,6 +229,68 @@ def test_weights_that_the_server_does_not_load_stop_the_run(sync, route, answer,
     trainer = Trainer.start(config(tmp_path, folder, server.url, sampler_options={"sync": sync}))
     with trainer, pytest.raises(EndpointError, match=says):
         trainer.run()
+
+
+@pytest.mark.skipif("GEM_VLLM" not in os.environ, reason="needs GEM_VLLM, the program that make test-vllm installs")
+@pytest.mark.slow
+@pytest.mark.parametrize("lora_rank", [None, 4])
+def test_a_real_vllm_samples_from_the_weights_of_each_update(lora_rank, folder, tmp_path):
+    tokenizer = build_tokenizer(["1"], vocabulary=260)  # a token per byte, so that prompts fill blocks of the cache
+    shape = build_model(tokenizer, seed=0, hidden=128, context=512).config
+    shape.tie_word_embeddings = False  # vLLM 0.32 on a CPU does not reload an output layer that is tied
+    transformers.Qwen3ForCausalLM(shape).save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    options = {"lora_rank": lora_rank, "sampler_options": {"sync": "vllm", "model": "base"}, "batch": 12, "steps": 4}
+    with (
+        vllm(tmp_path / "model", lora=lora_rank is not None) as url,
+        Trainer.start(config(tmp_path, str(tmp_path / "model"), url, **options)) as trainer,
+    ):
+        trainer.run()
+    rows = trainer.folder.read_metrics()
+    assert len(rows) == 4 and rows[-1]["kl_to_start"] > 0.01, "the weights have changed"
+    assert [row["sampler_gap"] for row in rows] == pytest.approx([0.0] * 4, abs=1e-4)
+
+
+@contextmanager
+def vllm(folder: Path, *, lora: bool) -> Iterator[str]:
+    """Start a vLLM server of a model and yield its URL."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    flags = [
+        "--served-model-name",
+        "base",
+        "--dtype",
+        "float32",
+        "--max-model-len",
+        "512",
+        "--enforce-eager",
+        "--block-size",
+        "32",
+    ]
+    if lora:
+        flags += ["--enable-lora", "--max-loras", "2", "--max-lora-rank", "8"]
+    switch = "VLLM_ALLOW_RUNTIME_LORA_UPDATING" if lora else "VLLM_SERVER_DEV_MODE"
+    command = [os.environ["GEM_VLLM"], "serve", str(folder), "--host", "127.0.0.1", "--port", port, *flags]
+    log = folder.parent / "vllm.log"
+    with log.open("w") as output:
+        server = subprocess.Popen(command, env={**os.environ, switch: "1"}, stdout=output, stderr=output)
+    try:
+        while not is_up(f"http://127.0.0.1:{port}/health"):
+            assert server.poll() is None, log.read_text()[-5000:]
+            time.sleep(1)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def is_up(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url) as reply:
+            return reply.status == 200
+    except OSError:
+        return False
 
 
 @pytest.mark.parametrize(
