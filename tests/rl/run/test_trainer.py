@@ -539,3 +539,32 @@ def pretrained(folder: Path) -> str:
     tokenizer = build_tokenizer(["Turn 1: 7 is too low.", "Say something."] * 20, vocabulary=300)
     save_pretrained(build_model(tokenizer, seed=0, hidden=32, context=1024), tokenizer, folder / "model")
     return str(folder / "model")
+
+
+def test_an_environment_without_random_actions_has_no_warm_up_unless_steps_of_one_are_asked_for(tmp_path: Path):
+    gem.register("test:Mute", Mute)
+    own = SMALL | {
+        "model": pretrained(tmp_path),
+        "max_new_tokens": 4,
+        "steps": 1,
+        "env": "test:Mute",
+        "out": str(tmp_path),
+    }
+    with pytest.raises(BadValue, match="cannot train on test:Mute"):
+        Trainer.start(TrainConfig(name="asked", **own))
+    trainer = Trainer.start(TrainConfig(name="default", **own | {"imitation_steps": None}))
+    trainer.run()
+    assert trainer.done and trainer.warm_up == [] and not trainer.loaded
+    del gem.ENV_REGISTRY["test:Mute"]
+
+
+class Mute(Env):
+    """An episode of one turn whose environment samples no actions."""
+
+    def reset(self, seed: int | None = None):
+        super().reset(seed)
+        self.state = 0
+        return "Say something.", {}
+
+    def step(self, action: str) -> Step:
+        return Step("", float(len(action) % 2), True, False, {})
