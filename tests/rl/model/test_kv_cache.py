@@ -16,7 +16,7 @@ import transformers
 from gem.messages import user
 from gem.policies import Request
 from gem.rl.config import TrainConfig
-from gem.rl.model.kv_cache import KeptContexts
+from gem.rl.model.kv_cache import keeps_only_keys_and_values
 from gem.rl.model.policy import CausalLMPolicy
 from gem.rl.model.tiny import build_tokenizer, collect_corpus
 from gem.rl.run.trainer import Trainer
@@ -148,17 +148,21 @@ def test_new_weights_drop_all_contexts(model, tokenizer):
 
 def test_the_memory_limit_holds_and_the_oldest_contexts_are_dropped(model, tokenizer):
     player = policy(model, tokenizer)
-    prompts = [player.chat.prompt([user("rules " * 20)])] * 4
-    player.act(requests(player, 0, prompts[:1]))
+    asked = requests(player, 0, [player.chat.prompt([user("rules " * 20)])] * 4)
+    player.act(asked[:1])
     player._kept.limit = limit = int(2.5 * player._kept.nbytes)
+    for one in asked[1:]:
+        player.act([one])
+        assert 0 < player._kept.nbytes <= limit
+    assert list(player._kept._contexts) == [(2, 0), (3, 0)]
     player.forget()
     assert player._kept.nbytes == 0
-    player.act(requests(player, 0, prompts))
+    player.act(asked)  # more than fits
     assert 0 < player._kept.nbytes <= limit
-    assert list(player._kept._contexts) == [(2, 0), (3, 0)]
+    assert 0 < len(player._kept._contexts) < 4
     player._kept.limit = 10
     player.forget()
-    player.act(requests(player, 0, prompts))
+    player.act(asked)
     assert player._kept.nbytes == 0
 
 
@@ -168,7 +172,7 @@ def test_nothing_is_kept_of_models_with_other_states():
             **SHAPE | {"num_hidden_layers": 2}, vocab_size=64, layer_types=["conv", "full_attention"]
         )
     )
-    assert KeptContexts(model, 1000).limit == 0
+    assert not keeps_only_keys_and_values(model)
 
 
 def test_nothing_is_kept_over_an_update(tmp_path):

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from gem.errors import BadValue
 from gem.messages import user
 from gem.policies import Reply, Request
-from gem.rl.model.policy import CausalLMPolicy, nucleus, pad_left
+from gem.rl.model.policy import CausalLMPolicy
+from gem.rl.model.sampling import nucleus, pad_left
 from gem.rl.model.tiny import build_model, build_tokenizer, collect_corpus
 from gem.rollout import collect
 from gem.trajectory import TokenSequence, Trajectory, read_jsonl, write_jsonl

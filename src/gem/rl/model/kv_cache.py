@@ -1,11 +1,13 @@
-"""The keys and values of an episode's context, kept for its next turn.
+"""Keys and values of contexts: those of a batch in memory that is allocated ahead, and those kept between turns.
 
 Axes: B sequences, T tokens; keys and values are (B, heads, T, size).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+import functools
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -15,45 +17,158 @@ from torch.nn.functional import pad
 from gem.errors import require
 from gem.policies import Request
 
+BLOCK = 64  # tokens for which memory is allocated at once
+
+
+class Shape(NamedTuple):
+    """The keys, or the values, of one layer."""
+
+    heads: int
+    size: int
+    dtype: torch.dtype
+
+
+class KeyValues:
+    """Keys and values of the sequences of a batch, which are padded on the left to equal length.
+
+    Layers of one shape share one tensor, so that a sequence is copied in one call.
+
+    Args:
+        shapes: keys and values of the first layer, of the second, and so on.
+        blocks: the tensor of each shape (layers, B, heads, T, size). T includes columns for further tokens.
+    """
+
+    def __init__(self, shapes: Sequence[Shape], blocks: dict[Shape, Tensor]) -> None:
+        self.shapes, self._blocks = shapes, blocks
+
+    @staticmethod
+    def empty(shapes: Sequence[Shape], rows: int, columns: int, device: torch.device) -> KeyValues:
+        """Allocate memory without setting it."""
+        blocks = {
+            shape: torch.empty(count, rows, shape.heads, columns, shape.size, dtype=shape.dtype, device=device)
+            for shape, count in Counter(shapes).items()
+        }
+        return KeyValues(shapes, blocks)
+
+    @property
+    def rows(self) -> int:
+        """Number of sequences."""
+        return next(iter(self._blocks.values())).shape[1]
+
+    @property
+    def columns(self) -> int:
+        """Number of tokens per sequence that there is memory for."""
+        return next(iter(self._blocks.values())).shape[3]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return sum(block.nbytes for block in self._blocks.values())
+
+    def cache(self, rows: slice, start: int, end: int) -> Any:
+        """Return a cache of transformers for some sequences, which writes further tokens into this memory.
+
+        Args:
+            start, end: the columns that it holds.
+        """
+        views = {shape: iter(block[:, rows, :, start:].unbind()) for shape, block in self._blocks.items()}
+        parts = iter([next(views[shape]) for shape in self.shapes])
+        cache = new_cache()
+        cache.layers = [_layer_class()(keys, values, end - start) for keys, values in zip(parts, parts, strict=True)]
+        return cache
+
+    def clear(self, rows: slice, end: int) -> None:
+        """Set the columns before `end` to 0: attention multiplies those of padding by 0, which NaN would survive."""
+        for block in self._blocks.values():
+            block[:, rows, :, :end] = 0
+
+    def copy(self, row: int, end: int, context: KeptContext, count: int) -> None:
+        """Copy the first tokens of a context to the columns before `end`."""
+        for block, other in zip(self._blocks.values(), context.memory._blocks.values(), strict=True):
+            block[:, row, :, end - count : end] = other[:, context.row, :, context.start : context.start + count]
+
+    def swap(self, first: Sequence[int], second: Sequence[int]) -> None:
+        """Exchange sequences pairwise."""
+        for block in self._blocks.values():
+            block[:, [*first, *second]] = block[:, [*second, *first]]
+
+    def without(self, rows: int) -> KeyValues:
+        """Return a copy without the first sequences."""
+        return KeyValues(self.shapes, {shape: block[:, rows:].clone() for shape, block in self._blocks.items()})
+
+    def grow(self) -> None:
+        """Allocate memory for BLOCK more tokens."""
+        self._blocks = {shape: pad(block, (0, 0, 0, BLOCK)) for shape, block in self._blocks.items()}
+
+
+@functools.cache
+def _layer_class() -> Any:
+    base: Any = require("transformers", extra="train").cache_utils.DynamicLayer
+
+    class InPlaceLayer(base):  # type: ignore[misc]
+        """A layer of a cache that writes new tokens behind those that it has, instead of copying all of them."""
+
+        def __init__(self, keys: Tensor, values: Tensor, length: int) -> None:
+            super().__init__()
+            self.keys, self.values, self.length = keys, values, length
+            self.is_initialized = True
+
+        def update(self, keys: Tensor, values: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+            start, self.length = self.length, self.length + keys.shape[-2]
+            self.keys[:, :, start : self.length] = keys
+            self.values[:, :, start : self.length] = values
+            return self.keys[:, :, : self.length], self.values[:, :, : self.length]
+
+        def get_seq_length(self) -> int:
+            return self.length
+
+    return InPlaceLayer
+
 
 class KeptContext(NamedTuple):
     """A context that was fed to the model.
 
     Args:
         ids: its tokens.
-        layers: keys and values in each layer, of these tokens and possibly more.
+        memory, row, start: where its keys and values are; `start` is the column of the first token.
     """
 
     ids: list[int]
-    layers: list[tuple[Tensor, Tensor]]
+    memory: KeyValues
+    row: int
+    start: int
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the keys and values."""
-        return sum(keys.nbytes + values.nbytes for keys, values in self.layers)
+    def shared(self, ids: list[int]) -> KeptContext | None:
+        """Return the first tokens that are the same; None if there are none."""
+        same = _shared(ids, self.ids)
+        return self._replace(ids=same) if same else None
 
 
 class KeptContexts:
     """The contexts of episodes after their last turn. Those of episodes that ended stay until there is no room.
 
-    Args:
-        model: of transformers. Nothing is kept of models with layers that keep other states than keys and values.
-        limit: maximum bytes of all contexts; those that are not kept are computed again.
+    Nothing is copied: the memory of a batch is kept while one of its contexts is.
 
-    Attributes:
-        nbytes: bytes of all contexts.
+    Args:
+        limit: maximum bytes of all contexts; those that are not kept are computed again.
     """
 
-    def __init__(self, model: Any, limit: int) -> None:
-        self.limit = limit if _keeps_only_keys_and_values(model) else 0
-        self.nbytes = 0
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self._weights: Hashable = None
-        self._contexts: dict[tuple[int, int], KeptContext] = {}  # by slot and episode, the oldest first
+        self._contexts: dict[Hashable, KeptContext] = {}  # by slot and episode, the oldest first
+        self._prefixes: list[KeptContext] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that all contexts hold."""
+        memories = {id(c.memory): c.memory for c in (*self._contexts.values(), *self._prefixes)}
+        return sum(memory.nbytes for memory in memories.values())
 
     def clear(self) -> None:
         """Drop all contexts."""
         self._contexts.clear()
-        self.nbytes = 0
+        self._prefixes.clear()
 
     def take(self, requests: Sequence[Request], weights: Hashable) -> list[KeptContext | None]:
         """Remove and return what is kept of each prompt: its longest kept beginning, or None if there is none.
@@ -64,81 +179,73 @@ class KeptContexts:
         if weights != self._weights:
             self.clear()
             self._weights = weights
-        found: list[KeptContext | None] = []
-        for request in requests:
-            context = self._contexts.pop(request.key[:2], None)
-            self.nbytes -= context.nbytes if context is not None else 0
-            same = 0 if context is None else _shared(request.prompt_ids, context.ids)
-            found.append(KeptContext(context.ids[:same], context.layers) if context is not None and same else None)
-        return found
+        own = [self._contexts.pop(request.key[:2], None) for request in requests]
+        # The last token of a prompt has to be fed.
+        return [c and c.shared(list(request.prompt_ids[:-1])) for c, request in zip(own, requests, strict=True)]
 
-    def put(self, request: Request, sampled_ids: Sequence[int], cache: Any, row: int, start: int) -> None:
-        """Keep the context of a request and the sampled tokens. Drops the oldest contexts if the limit is exceeded.
+    def like(self, ids: list[int]) -> KeptContext | None:
+        """Return the most first tokens that a shared beginning or the newest episode has; None for none."""
+        newest = list(self._contexts.values())[-1:]
+        found = [same for c in (*self._prefixes, *newest) if (same := c.shared(ids)) is not None]
+        return max(found, key=lambda c: len(c.ids), default=None)
 
-        Args:
-            cache: of a batch, with the context in one row from column `start` on.
-        """
-        ids = [*request.prompt_ids, *sampled_ids]
-        part = slice(start, start + len(ids))
-        context = KeptContext(ids, [(keys[row, :, part], values[row, :, part]) for keys, values, *_ in cache])
-        if context.nbytes > self.limit:
-            return
-        while self.nbytes + context.nbytes > self.limit:
-            self.nbytes -= self._contexts.pop(next(iter(self._contexts))).nbytes
-        # Copies, because a slice holds the memory of the whole batch.
-        copies = [(keys.clone(), values.clone()) for keys, values in context.layers]
-        self._contexts[request.key[:2]] = context._replace(layers=copies)
-        self.nbytes += context.nbytes
+    def put_prefix(self, context: KeptContext) -> None:
+        """Keep a beginning that several prompts share. Drops the oldest ones: they take at most half the room."""
+        self._prefixes.append(context)
+        while sum(c.memory.nbytes for c in self._prefixes) > self.limit / 2:
+            self._prefixes.pop(0)
 
-
-def _shared(prompt: Sequence[int], ids: list[int]) -> int:
-    """Return the number of first tokens that are the same, without the last of the prompt, which has to be fed."""
-    limit = min(len(prompt) - 1, len(ids))
-    if list(prompt[:limit]) == ids[:limit]:  # the usual case, and fast: the context only grew
-        return limit
-    return next(t for t in range(limit) if prompt[t] != ids[t])
+    def put(self, requests: Sequence[Request], contexts: Sequence[KeptContext]) -> None:
+        """Keep the contexts of a batch, or as many as fit. Drops the oldest contexts if the limit is exceeded."""
+        memory, room = contexts[0].memory, self.limit - sum(c.memory.nbytes for c in self._prefixes)
+        dropped = 0
+        if memory.nbytes > room:
+            dropped = memory.rows - memory.rows * room // memory.nbytes
+            memory = memory.without(dropped)
+        for request, context in zip(requests, contexts, strict=True):
+            if context.row >= dropped:
+                self._contexts[request.key[:2]] = context._replace(memory=memory, row=context.row - dropped)
+        while self.nbytes > self.limit:
+            oldest = next(iter(self._contexts.values())).memory
+            self._contexts = {key: c for key, c in self._contexts.items() if c.memory is not oldest}
 
 
-def _keeps_only_keys_and_values(model: Any) -> bool:
+def shared_beginnings(prompts: Sequence[list[int]], least: int) -> list[tuple[list[int], list[int]]]:
+    """Group prompts that begin with the same tokens.
+
+    Args:
+        least: minimum number of tokens that the prompts of a group share.
+
+    Returns:
+        For each group, the indices of its prompts, and the tokens that they share; without the last token of the
+        shortest, which has to be fed. A prompt that begins like no other is a group.
+    """
+    groups: list[tuple[list[int], list[int]]] = []
+    for i in sorted(range(len(prompts)), key=prompts.__getitem__):
+        prompt = prompts[i][:-1]
+        if groups and len(shared := _shared(groups[-1][1], prompt)) >= least:
+            groups[-1] = ([*groups[-1][0], i], shared)
+        else:
+            groups.append(([i], prompt))
+    return groups
+
+
+def _shared(ids: list[int], others: list[int]) -> list[int]:
+    """Return the first tokens that are the same."""
+    limit = min(len(ids), len(others))
+    if ids[:limit] == others[:limit]:  # faster than a loop
+        return ids[:limit]
+    return ids[: next(t for t in range(limit) if ids[t] != others[t])]
+
+
+def keeps_only_keys_and_values(model: Any) -> bool:
+    """Return whether all layers of a model of transformers keep keys and values of each token, and nothing else."""
     caches = require("transformers", extra="train").cache_utils
     kinds = {type(layer) for layer in caches.DynamicCache(config=model.config).layers}
     chunked = "chunked_attention" in (getattr(model.config.get_text_config(), "layer_types", None) or ())
     return not chunked and kinds <= {caches.DynamicLayer, caches.DynamicSlidingWindowLayer}
 
 
-def new_cache(layers: Sequence[tuple[Tensor, Tensor]] = ()) -> Any:
-    """Return a cache of transformers that keeps all tokens, also in layers with a sliding window."""
-    return require("transformers", extra="train").DynamicCache(layers or None)
-
-
-def stack(contexts: Sequence[KeptContext], lengths: Sequence[int]) -> Any:
-    """Return a cache of the first tokens of each context, padded on the left to equal length."""
-    width = max(lengths, default=0)
-    if not width:
-        return new_cache()
-
-    def stacked(rows: Sequence[Tensor]) -> Tensor:
-        return torch.stack([_wide(x[:, :t], width) for x, t in zip(rows, lengths, strict=True)])
-
-    per_layer = zip(*(context.layers for context in contexts), strict=True)
-    return _cache_of(per_layer, stacked)
-
-
-def join(caches: Sequence[Any], order: Sequence[int]) -> Any:
-    """Return one cache of the sequences of several, padded on the left, in a new order."""
-    width = max(cache.get_seq_length() for cache in caches)
-
-    def joined(parts: Sequence[Tensor]) -> Tensor:
-        return torch.cat([_wide(x, width) for x in parts])[list(order)]
-
-    per_layer = zip(*([(keys, values) for keys, values, *_ in cache] for cache in caches), strict=True)
-    return _cache_of(per_layer, joined)
-
-
-def _cache_of(layers: Iterable[Sequence[tuple[Tensor, Tensor]]], combine: Callable[[Sequence[Tensor]], Tensor]) -> Any:
-    """Return a cache of the keys and the values of several contexts, combined in each layer."""
-    return new_cache([(combine([k for k, _ in parts]), combine([v for _, v in parts])) for parts in layers])
-
-
-def _wide(x: Tensor, width: int) -> Tensor:
-    return pad(x, (0, 0, width - x.shape[-2], 0))
+def new_cache() -> Any:
+    """Return an empty cache of transformers that keeps all tokens, also in layers with a sliding window."""
+    return require("transformers", extra="train").DynamicCache()

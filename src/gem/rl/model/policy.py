@@ -17,15 +17,27 @@ from torch import Tensor
 from gem.conversation import ChatFormat
 from gem.errors import BadValue
 from gem.policies import Reply, Request
-from gem.rl.model.kv_cache import KeptContext, KeptContexts, join, new_cache, stack
+from gem.rl.model.kv_cache import KeptContexts, Shape, keeps_only_keys_and_values
 from gem.rl.model.loading import save_pretrained
 from gem.rl.model.lora import save_merged
 from gem.rl.model.memory import explained_memory_errors, sampling_advice
-from gem.rl.model.scoring import CHUNK, TokenScores, score_tokens
+from gem.rl.model.sampling import (
+    Contexts,
+    cache_shapes,
+    draw,
+    feed,
+    know_shared_beginnings,
+    pad_left,
+    positions,
+    prefill,
+)
+from gem.rl.model.scoring import TokenScores, score_tokens
 from gem.rl.model.vision import ImageInputs, context_images
 from gem.seeding import derive
 
 KV_CACHE_MIB = 1024
+CHECK_EVERY = 4  # tokens between looks at which replies have ended, which wait for a GPU
+LEAVE = 0.75  # rows leave the batch when at most this share of it still runs: moving rows takes time
 
 
 class CausalLMPolicy:
@@ -88,7 +100,9 @@ class CausalLMPolicy:
         if self.max_prompt_tokens is not None and self.max_prompt_tokens < 1:
             raise BadValue(f"max_new_tokens {max_new_tokens} leaves no room for a prompt in the context")
         self.images, self.kv_cache_mib = images, kv_cache_mib
-        self._kept = KeptContexts(model, kv_cache_mib * 2**20 if images is None else 0)
+        self._in_place = images is None and keeps_only_keys_and_values(model)
+        self._shapes: list[Shape] = []  # of keys and values, known after the first token
+        self._kept = KeptContexts(kv_cache_mib * 2**20 if self._in_place else 0)
         self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.chat.eos_id
 
     @property
@@ -157,125 +171,56 @@ class CausalLMPolicy:
 
     @torch.no_grad()
     def _sample(self, requests: Sequence[Request]) -> list[Reply]:
+        prompts = [list(request.prompt_ids) for request in requests]
+        contexts = self._prefill(requests, prompts)
         device = self.model.device
-        cache, attend_BT, logits_BV, position_B1 = self._prefill(requests)
-        width = attend_BT.shape[1]
+        check_every = 1 if device.type == "cpu" else CHECK_EVERY
         uniforms_BT = self._uniforms(requests).to(device)
-        running_B = torch.ones(len(requests), dtype=torch.bool, device=device)
         stop_ids = torch.tensor(self.stop_ids, device=device)
-        drawn: list[Tensor] = []
-        scores: list[Tensor] = []
-        while True:
-            token_B, logp_B = self._draw_in_chunks(logits_BV, uniforms_BT[:, len(drawn)])
-            token_B = torch.where(running_B, token_B, self.pad_id)
-            drawn.append(token_B)
-            scores.append(logp_B)
+        tokens_BT = torch.full(uniforms_BT.shape, self.pad_id, device=device)
+        logps_BT = torch.zeros(uniforms_BT.shape, device=device)
+        prompt_B = torch.tensor(contexts.order, device=device)
+        running_B = torch.ones(len(requests), dtype=torch.bool, device=device)
+        for t in range(self.max_new_tokens):
+            token_B, logp_B = draw(
+                contexts.logits_BV, uniforms_BT[prompt_B, t], temperature=self.temperature, top_p=self.top_p
+            )
+            tokens_BT[prompt_B, t], logps_BT[prompt_B, t] = token_B, logp_B
             running_B = running_B & ~torch.isin(token_B, stop_ids)
-            if not running_B.any() or len(drawn) == self.max_new_tokens:
+            if t + 1 == self.max_new_tokens:
                 break
-            attend_BT = torch.cat([attend_BT, attend_BT.new_ones(len(requests), 1)], dim=1)
-            cache, logits_BV = self._feed(token_B[:, None], attend_BT, position_B1, cache)
-            position_B1 = position_B1 + 1
-        replies = self._replies(torch.stack(drawn, 1).tolist(), torch.stack(scores, 1).tolist())
+            if (t + 1) % check_every == 0:
+                running = running_B.nonzero()[:, 0].tolist()
+                if not running:
+                    break
+                if contexts.memory is not None and len(running) <= LEAVE * len(running_B):
+                    row_B = contexts.keep(running)
+                    token_B, prompt_B, running_B = token_B[row_B], prompt_B[row_B], running_B[row_B]
+            contexts.feed(token_B)
+        replies = self._replies(tokens_BT.tolist(), logps_BT.tolist())
         if self._kept.limit:
-            for row, (request, reply) in enumerate(zip(requests, replies, strict=True)):
-                fed = reply.sampled_ids[: len(drawn) - 1]  # the last tokens that were drawn were not fed
-                self._kept.put(request, fed, cache, row, width - len(request.prompt_ids))
+            self._kept.put(requests, contexts.kept(prompts, [reply.sampled_ids for reply in replies]))
         return replies
 
-    def _prefill(self, requests: Sequence[Request]) -> tuple[Any, Tensor, Tensor, Tensor]:
-        """Feed the prompts, except what is kept of them.
-
-        Returns:
-            The cache of the prompts, padded on the left; their attention mask; and the logits and the position of the
-            next tokens.
-        """
-        prompts = [request.prompt_ids for request in requests]
+    def _prefill(self, requests: Sequence[Request], prompts: Sequence[list[int]]) -> Contexts:
+        """Feed the prompts, except what is kept of them."""
+        largest, embedded = max(map(max, prompts)), self.model.get_input_embeddings().weight.shape[0]
+        if self.images is None and largest >= embedded:
+            raise BadValue(f"the tokenizer has the token {largest}, and the model embeds only {embedded}")
+        if self._in_place:
+            # Any change in place of the weights counts, also one by other code than the trainer's.
+            weights = (self.version, sum(p._version for p in self.model.parameters()))
+            known = self._kept.take(requests, weights)
+            self._shapes = self._shapes or cache_shapes(self.model, self.pad_id)
+            know_shared_beginnings(self.model, prompts, known, self._kept, self._shapes, self.pad_id)
+            return prefill(self.model, prompts, known, self._shapes, self.pad_id, self.max_new_tokens)
         ids_BT, attend_BT = (x.to(self.model.device) for x in pad_left(prompts, self.pad_id))
+        more: dict[str, Tensor] = {}
         if self.images is not None:
-            return self._prefill_images(requests, self.images, ids_BT, attend_BT)
-        known = self.model.get_input_embeddings().weight.shape[0]
-        if int(ids_BT.max()) >= known:
-            raise BadValue(f"the tokenizer has the token {int(ids_BT.max())}, and the model embeds only {known}")
-        # Any change in place of the weights counts, also one by other code than the trainer's.
-        weights = (self.version, sum(p._version for p in self.model.parameters()))
-        kept = self._kept.take(requests, weights)
-        continued = [i for i, context in enumerate(kept) if context is not None]
-        new = [i for i, context in enumerate(kept) if context is None]
-        parts = []
-        for rows in filter(None, (continued, new)):
-            last = slice(-max(len(prompts[i]) for i in rows), None)  # without columns that hold only padding
-            contexts = [context for i in rows if (context := kept[i]) is not None]
-            parts.append(self._prefill_part(ids_BT[rows, last], attend_BT[rows, last], contexts))
-        if len(parts) == 1:
-            cache, logits_BV = parts[0]
-        else:
-            order = sorted(range(len(requests)), key=[*continued, *new].__getitem__)
-            cache = join([cache for cache, _ in parts], order)
-            logits_BV = torch.cat([logits for _, logits in parts])[order]
-        return cache, attend_BT, logits_BV, attend_BT.sum(-1, keepdim=True)
-
-    def _prefill_images(
-        self, requests: Sequence[Request], inputs: ImageInputs, ids_BT: Tensor, attend_BT: Tensor
-    ) -> tuple[Any, Tensor, Tensor, Tensor]:
-        """Feed the prompts with their images; see _prefill()."""
-        more = inputs.tensors(self.model, ids_BT, attend_BT, [context_images(r) for r in requests])
-        position_BT = more.pop("position_ids", (attend_BT.cumsum(-1) - 1).clamp(min=0))  # (3, B, T) with images
-        cache, logits_BV = self._feed(ids_BT, attend_BT, position_BT, None, **more)
-        return cache, attend_BT, logits_BV, position_BT[..., -1:] + 1
-
-    def _prefill_part(self, ids_BT: Tensor, attend_BT: Tensor, contexts: Sequence[KeptContext]) -> tuple[Any, Tensor]:
-        """Feed prompts that continue a context each, or all of them if there are no contexts.
-
-        Each row feeds as many of its last tokens as the row with the most new ones. This takes no more time than
-        padding would, and leaves no padding between tokens, which a sliding window would count.
-        """
-        fed, cache = ids_BT.shape[1], new_cache() if self._kept.limit else None
-        if contexts:
-            lengths = attend_BT.sum(-1).tolist()
-            fed = max(length - len(context.ids) for length, context in zip(lengths, contexts, strict=True))
-            cache = stack(contexts, [max(0, length - fed) for length in lengths])
-        position_BT = (attend_BT.cumsum(-1) - 1).clamp(min=0)
-        return self._feed(ids_BT[:, -fed:], attend_BT, position_BT[:, -fed:], cache)
-
-    def _feed(
-        self, ids_BT: Tensor, attend_BT: Tensor, position_BT: Tensor, cache: Any, **more: Any
-    ) -> tuple[Any, Tensor]:
-        """Feed tokens after those of a cache, None for none. Returns the cache and the logits of the next tokens."""
-        out = self.model(
-            input_ids=ids_BT,
-            attention_mask=attend_BT,
-            position_ids=position_BT,
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=1,
-            **more,
-        )
-        if (cache := getattr(out, "past_key_values", None)) is None:
-            raise BadValue(f"cannot sample from {type(self.model).__name__}, which keeps no keys and values")
-        return cache, out.logits[:, -1]
-
-    def _draw_in_chunks(self, logits_BV: Tensor, uniform_B: Tensor) -> tuple[Tensor, Tensor]:
-        rows = max(1, CHUNK // logits_BV.shape[1])
-        parts = zip(torch.split(logits_BV, rows), torch.split(uniform_B, rows), strict=True)
-        token_parts, logp_parts = zip(*(self._draw(part.float(), uniform) for part, uniform in parts), strict=True)
-        return torch.cat(token_parts), torch.cat(logp_parts)
-
-    def _draw(self, logits_BV: Tensor, uniform_B: Tensor) -> tuple[Tensor, Tensor]:
-        """Sample one token per sequence by inverse transform sampling. Returns tokens and their log-probabilities."""
-        if self.temperature == 0.0:
-            token_B = logits_BV.argmax(-1)
-            return token_B, torch.zeros_like(token_B, dtype=torch.float32)
-        if self.temperature != 1.0:
-            logits_BV = logits_BV / self.temperature
-        logp_BV = torch.log_softmax(logits_BV, dim=-1)
-        if self.top_p < 1.0:
-            logp_BV = nucleus(logp_BV, self.top_p)
-        cumulative_BV = logp_BV.double().exp().cumsum(-1)  # float64: over 150,000 tokens float32 loses the tail
-        target_B = uniform_B * cumulative_BV[:, -1]
-        token_B = torch.searchsorted(cumulative_BV, target_B[:, None], right=True)
-        token_B = token_B[:, 0].clamp(max=logits_BV.shape[1] - 1)
-        return token_B, logp_BV.gather(1, token_B[:, None])[:, 0]
+            more = self.images.tensors(self.model, ids_BT, attend_BT, [context_images(r) for r in requests])
+        position_BT = more.pop("position_ids", positions(attend_BT))  # (3, B, T) for some models
+        cache, logits_BV = feed(self.model, ids_BT, attend_BT, position_BT, None, **more)
+        return Contexts(self.model, cache, attend_BT, position_BT[..., -1:] + 1, logits_BV, [*range(len(prompts))])
 
     def _uniforms(self, requests: Sequence[Request]) -> Tensor:
         if self.temperature == 0.0:
@@ -338,19 +283,3 @@ def _stop_ids(model: Any, chat: ChatFormat) -> list[int]:
     ids = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
     of_model = [ids] if isinstance(ids, int) else list(ids or ())
     return sorted({chat.eos_id, chat.tokenizer.eos_token_id, *of_model} - {None})
-
-
-def pad_left(rows: Sequence[Sequence[int]], fill: int) -> tuple[Tensor, Tensor]:
-    """Left-pad prompts to equal length. Returns ids and the attention mask (1 on real tokens), both int64 (B, T)."""
-    width = max(len(row) for row in rows)
-    ids_BT = torch.tensor([[*[fill] * (width - len(row)), *row] for row in rows])
-    attend_BT = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
-    return ids_BT, attend_BT
-
-
-def nucleus(logp_BV: Tensor, top_p: float) -> Tensor:
-    """Renormalize log-probabilities over the smallest set of most likely tokens with total probability >= top_p."""
-    sorted_BV, order_BV = logp_BV.sort(-1, descending=True)
-    mass_before_BV = sorted_BV.exp().cumsum(-1) - sorted_BV.exp()
-    keep_BV = torch.zeros_like(logp_BV, dtype=torch.bool).scatter(-1, order_BV, mass_before_BV < top_p)
-    return torch.log_softmax(logp_BV.masked_fill(~keep_BV, float("-inf")), dim=-1)
