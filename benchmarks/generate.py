@@ -1,8 +1,9 @@
 """Sampling replies in a game beside `model.generate` of transformers, from the same prompts.
 
-Prompts are those of the first three turns of episodes with random legal actions, a batch per turn. Replies are sampled at
-temperature 1; after one token of eight they end, so that they have about seven tokens, and at most 16. Runs alternate;
-times are CPU seconds of one thread. CausalLMPolicy is measured with and without contexts that are kept between turns.
+Prompts are those of the first three turns of episodes with random legal actions, a batch per turn. Replies are sampled
+at temperature 1; after one token of eight they end, so that they have about seven tokens, and at most 16. Runs
+alternate; times are CPU seconds of one thread. CausalLMPolicy is measured with and without contexts that are kept
+between turns.
 
     python benchmarks/generate.py > benchmarks/results/generate.md
     python benchmarks/generate.py --model FOLDER --rows 4 --repeats 3
@@ -17,7 +18,6 @@ from typing import Any
 
 import torch
 import transformers
-from table import Line, ratios, report
 
 from gem.policies import Request
 from gem.rl.data.imitation import RandomTextPolicy
@@ -27,6 +27,7 @@ from gem.rl.model.sampling import pad_left
 from gem.rl.model.tiny import build_tokenizer, collect_corpus
 from gem.rollout import collect
 from gem.vector import make_vec
+from table import Line, ratios, report
 
 ENV, TURNS, LONGEST, AIM = "game:GuessTheNumber-v0-hard", 3, 16, 1.3
 

@@ -206,8 +206,8 @@ SUB_ROWS = {
     "rl.estimate": [("advantages", "losses"), ("batch",), ("__init__",)],
     "rl.model": [
         ("kv_cache", "scoring", "tiny", "vision"),
-        ("loading", "memory", "critic"),
-        ("lora",),
+        ("loading", "sampling", "critic"),
+        ("lora", "memory"),
         ("policy",),
         ("remote", "strategy"),
         ("__init__",),

@@ -197,10 +197,10 @@ class TrainOptions:
         None,
         "maximum tokens per reply; default: two more than the longest legal action in an environment of few, else 256",
     )
-    kv_cache_mib: Natural = _option(
-        1024,
+    kv_cache_mib: Natural | None = _option(
+        None,
         "MiB of keys and values kept between the turns of episodes, whose contexts then are not computed again; "
-        "dropped at every update; 0 keeps none",
+        "dropped at every update; 0 keeps none; default: 1024 on a CPU, 0 on a GPU",
     )
     imitation_steps: Natural | None = _option(
         None,

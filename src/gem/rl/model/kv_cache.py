@@ -17,6 +17,7 @@ from torch.nn.functional import pad
 from gem.errors import require
 from gem.policies import Request
 
+KEPT_MIB = 1024
 BLOCK = 64  # tokens for which memory is allocated at once
 
 
@@ -236,6 +237,13 @@ def _shared(ids: list[int], others: list[int]) -> list[int]:
     if ids[:limit] == others[:limit]:  # faster than a loop
         return ids[:limit]
     return ids[: next(t for t in range(limit) if ids[t] != others[t])]
+
+
+def kept_mib(mib: int | None, device: str) -> int:
+    """Return the MiB of contexts to keep. By default none on a GPU, which computes contexts as fast as it copies."""
+    if mib is not None:
+        return mib
+    return KEPT_MIB if device == "cpu" else 0
 
 
 def keeps_only_keys_and_values(model: Any) -> bool:

@@ -11,6 +11,8 @@ import torch
 
 from gem.errors import BadValue, InfraError
 from gem.rl.config import TrainConfig
+from gem.rl.model.kv_cache import kept_mib
+from gem.rl.model.loading import find_device
 from gem.rl.model.scoring import CHUNK, body
 
 _FLOAT_BYTES = 4
@@ -65,7 +67,8 @@ def estimate_memory(model: Any, config: TrainConfig, *, tokens: int) -> MemoryEs
         raise BadValue(f"the memory of {type(model).__name__} cannot be estimated: it does not run without data") from e
     learning = {"activations": activations, "logits": 4 * _LOGIT_COPIES * scored}
     sampled = min(CHUNK, slots * vocabulary)
-    sampling = {"key-value cache": cache, "kept between turns": min(cache, config.kv_cache_mib * 2**20)}
+    kept = kept_mib(config.kv_cache_mib, find_device(config.device))
+    sampling = {"key-value cache": cache, "kept between turns": min(cache, kept * 2**20)}
     sampling["logits"] = 4 * slots * vocabulary + 24 * sampled
     return MemoryEstimate(always, learning, sampling)
 

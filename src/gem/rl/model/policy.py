@@ -17,7 +17,7 @@ from torch import Tensor
 from gem.conversation import ChatFormat
 from gem.errors import BadValue
 from gem.policies import Reply, Request
-from gem.rl.model.kv_cache import KeptContexts, Shape, keeps_only_keys_and_values
+from gem.rl.model.kv_cache import KeptContexts, Shape, keeps_only_keys_and_values, kept_mib
 from gem.rl.model.loading import save_pretrained
 from gem.rl.model.lora import save_merged
 from gem.rl.model.memory import explained_memory_errors, sampling_advice
@@ -26,16 +26,15 @@ from gem.rl.model.sampling import (
     cache_shapes,
     draw,
     feed,
-    know_shared_beginnings,
     pad_left,
     positions,
     prefill,
+    with_shared,
 )
 from gem.rl.model.scoring import TokenScores, score_tokens
 from gem.rl.model.vision import ImageInputs, context_images
 from gem.seeding import derive
 
-KV_CACHE_MIB = 1024
 CHECK_EVERY = 4  # tokens between looks at which replies have ended, which wait for a GPU
 LEAVE = 0.75  # rows leave the batch when at most this share of it still runs: moving rows takes time
 
@@ -57,7 +56,8 @@ class CausalLMPolicy:
         max_context: maximum tokens of a prompt and its reply; None for the limit of the model.
         bf16: compute with bfloat16 where torch.autocast does; log-probabilities are still float32.
         kv_cache_mib: MiB of keys and values that are kept from one turn of an episode to the next, while the weights
-            are the same; 0 computes each context again, as is done for models that read images.
+            are the same; 0 computes each context again, as is done for models that read images. None for 1024 on a
+            CPU and 0 on a GPU.
         images: how the model reads images; None if it does not.
 
     Attributes:
@@ -79,7 +79,7 @@ class CausalLMPolicy:
         max_batch: int = 512,
         max_context: int | None = None,
         bf16: bool = False,
-        kv_cache_mib: int = KV_CACHE_MIB,
+        kv_cache_mib: int | None = None,
         images: ImageInputs | None = None,
     ) -> None:
         if not temperature >= 0.0:  # written so that NaN is rejected too
@@ -99,10 +99,10 @@ class CausalLMPolicy:
         self.max_prompt_tokens = None if context is None else context - max_new_tokens
         if self.max_prompt_tokens is not None and self.max_prompt_tokens < 1:
             raise BadValue(f"max_new_tokens {max_new_tokens} leaves no room for a prompt in the context")
-        self.images, self.kv_cache_mib = images, kv_cache_mib
+        self.images, self.kv_cache_mib = images, kept_mib(kv_cache_mib, model.device.type)
         self._in_place = images is None and keeps_only_keys_and_values(model)
         self._shapes: list[Shape] = []  # of keys and values, known after the first token
-        self._kept = KeptContexts(kv_cache_mib * 2**20 if self._in_place else 0)
+        self._kept = KeptContexts(self.kv_cache_mib * 2**20 if self._in_place else 0)
         self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.chat.eos_id
 
     @property
@@ -211,9 +211,9 @@ class CausalLMPolicy:
             # Any change in place of the weights counts, also one by other code than the trainer's.
             weights = (self.version, sum(p._version for p in self.model.parameters()))
             known = self._kept.take(requests, weights)
-            self._shapes = self._shapes or cache_shapes(self.model, self.pad_id)
-            know_shared_beginnings(self.model, prompts, known, self._kept, self._shapes, self.pad_id)
-            return prefill(self.model, prompts, known, self._shapes, self.pad_id, self.max_new_tokens)
+            self._shapes = self._shapes or cache_shapes(self.model)
+            known = with_shared(self.model, prompts, known, self._shapes, self._kept)
+            return prefill(self.model, prompts, known, self._shapes, self.max_new_tokens)
         ids_BT, attend_BT = (x.to(self.model.device) for x in pad_left(prompts, self.pad_id))
         more: dict[str, Tensor] = {}
         if self.images is not None:

@@ -25,9 +25,10 @@ from gem.rl.model.kv_cache import (
 )
 from gem.rl.model.scoring import CHUNK
 
-# How many tokens could be fed in the time that a forward pass takes by itself, to read weights or to launch kernels.
-# Another pass pays if it saves more tokens.
-PASS_TOKENS = {"cpu": 16, "cuda": 2**15}
+# Tokens that could be fed in the time that a forward pass takes by itself: on a CPU to read the weights, on a GPU to
+# launch kernels. Another pass pays if it saves more tokens.
+PASS_TOKENS, PASS_TOKENS_GPU = 32, 2**15
+SHARED = 16  # fewer tokens that prompts begin with, such as those of a chat template, are not looked for
 DRAW_BLOCK = 128  # tokens of the vocabulary
 
 
@@ -105,7 +106,6 @@ def prefill(
     prompts: Sequence[list[int]],
     known: Sequence[KeptContext | None],
     shapes: Sequence[Shape],
-    pad_id: int,
     room: int = 0,
 ) -> Contexts:
     """Feed prompts, except what is known of them.
@@ -119,9 +119,9 @@ def prefill(
         room: number of tokens that will follow.
     """
     new = [len(ids) - len(context.ids if context else ()) for ids, context in zip(prompts, known, strict=True)]
-    passes = _passes(new, PASS_TOKENS.get(model.device.type, PASS_TOKENS["cuda"]))
+    passes = _passes(new, _pass_tokens(model))
     order = [i for rows in passes for i in rows]
-    ids_BT, attend_BT = (x.to(model.device) for x in pad_left([prompts[i] for i in order], pad_id))
+    ids_BT, attend_BT = (x.to(model.device) for x in pad_left([prompts[i] for i in order], fill=0))
     position_BT = positions(attend_BT)
     width = ids_BT.shape[1]
     memory = KeyValues.empty(shapes, len(prompts), width + min(room, BLOCK), model.device)
@@ -150,32 +150,42 @@ def _passes(new: Sequence[int], least: int) -> list[list[int]]:
     return [order[:few], order[few:]] if saved > least else [order]
 
 
-def know_shared_beginnings(
+def _pass_tokens(model: Any) -> int:
+    return PASS_TOKENS if model.device.type == "cpu" else PASS_TOKENS_GPU
+
+
+def with_shared(
     model: Any,
     prompts: Sequence[list[int]],
-    known: list[KeptContext | None],
-    kept: KeptContexts,
+    known: Sequence[KeptContext | None],
     shapes: Sequence[Shape],
-    pad_id: int,
-) -> None:
-    """Fill in what is known of prompts without a context: a beginning that several share is fed once, as one row."""
-    least = PASS_TOKENS.get(model.device.type, PASS_TOKENS["cuda"])
-    rows = [i for i, context in enumerate(known) if context is None]
-    for group, ids in shared_beginnings([prompts[i] for i in rows], PASS_TOKENS["cpu"]):
+    kept: KeptContexts,
+) -> list[KeptContext | None]:
+    """Return what is known of prompts, with the beginnings that others share. Such a beginning is fed once, as one row.
+
+    Args:
+        known, shapes: see prefill().
+        kept: where shared beginnings are looked for, and put.
+    """
+    found = list(known)
+    new = [i for i, context in enumerate(known) if context is None]
+    for group, ids in shared_beginnings([prompts[i] for i in new], SHARED):
         context = kept.like(ids)
         missing = len(ids) - len(context.ids if context else ())
-        if (len(group) - 1) * missing > least:
-            fed = prefill(model, [ids], [context], shapes, pad_id)
-            context = KeptContext(ids, fed.memory, 0, 0)
+        if (len(group) - 1) * missing > _pass_tokens(model):
+            memory = prefill(model, [ids], [context], shapes).memory
+            assert memory is not None
+            context = KeptContext(ids, memory, row=0, start=0)
             kept.put_prefix(context)
         for i in group:
-            known[rows[i]] = context
+            found[new[i]] = context
+    return found
 
 
-def cache_shapes(model: Any, pad_id: int) -> list[Shape]:
+def cache_shapes(model: Any) -> list[Shape]:
     """Return the shapes of keys and values in each layer of a model that keeps nothing else. Feeds one token."""
     one = torch.ones(1, 1, dtype=torch.long, device=model.device)
-    cache, _ = feed(model, pad_id * one, one, 0 * one, new_cache())
+    cache, _ = feed(model, 0 * one, one, 0 * one, new_cache())
     return [Shape(x.shape[1], x.shape[3], x.dtype) for layer in cache.layers for x in (layer.keys, layer.values)]
 
 
