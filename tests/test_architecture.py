@@ -206,8 +206,8 @@ SUB_ROWS = {
     "rl.estimate": [("advantages", "losses"), ("batch",), ("__init__",)],
     "rl.model": [
         ("kv_cache", "scoring", "tiny", "vision"),
-        ("loading", "sampling", "critic"),
-        ("lora", "memory"),
+        ("loading", "cuda_graphs", "critic"),
+        ("lora", "memory", "sampling"),
         ("policy",),
         ("remote", "strategy"),
         ("__init__",),

@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 
 from gem.messages import user
 from gem.policies import Reply, Request
+from gem.rl.model import cuda_graphs
+from gem.rl.model.cuda_graphs import DecodeGraphs
 from gem.rl.model.kv_cache import BLOCK, shared_beginnings
 from gem.rl.model.policy import CausalLMPolicy
 from gem.rl.model.sampling import DRAW_BLOCK, draw
@@ -164,3 +166,38 @@ def test_replies_longer_than_a_block_of_memory_match_teacher_forcing(model, toke
         with torch.no_grad():
             scores = player.score(ids, torch.ones_like(ids)).logp_BT[0, len(request.prompt_ids) :]
         assert list(reply.logprobs) == pytest.approx(scores.tolist(), abs=1e-4)
+
+
+def with_graphs(player: CausalLMPolicy) -> CausalLMPolicy:
+    """Let a policy compute decode steps on fixed tensors. On a CPU, they are computed each time instead of captured."""
+    graphs = DecodeGraphs(player.model)
+    player._decode_graphs = lambda: graphs
+    return player
+
+
+@pytest.mark.parametrize("ends", [1, 60])
+def test_decode_steps_on_fixed_tensors_give_the_same_replies(model, tokenizer, ends):
+    options = {"ends": ends, "max_new_tokens": 3 * BLOCK, "kv_cache_mib": 0}
+    plain, graphs = policy(model, tokenizer, **options), with_graphs(policy(model, tokenizer, **options))
+    asked = requests(graphs, 11)
+    for batch in (asked, asked[:3], asked[3:]):
+        mine: list[Reply] = []
+        passes = fed(graphs, lambda batch=batch, mine=mine: mine.extend(graphs.act(batch)))
+        assert_equal(mine, plain.act(batch))
+        assert {rows for rows, tokens in passes if tokens == 1} - {1} <= {8, 16}
+
+
+def test_a_model_that_cannot_be_captured_goes_on_without(model, tokenizer, monkeypatch):
+    options = {"max_new_tokens": 10, "kv_cache_mib": 0}
+    graphs, steps = with_graphs(policy(model, tokenizer, **options)), []
+
+    def run(step: Any, pool: Any) -> None:
+        steps.append(step)
+        if len(steps) == 4:
+            raise RuntimeError("operation not permitted when stream is capturing")
+        step._compute()
+
+    monkeypatch.setattr(cuda_graphs._Step, "run", run)
+    asked = requests(graphs, 3)
+    assert_equal(graphs.act(asked), policy(model, tokenizer, **options).act(asked))
+    assert len(steps) == 4

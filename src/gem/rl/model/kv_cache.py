@@ -66,16 +66,19 @@ class KeyValues:
         """Bytes of memory."""
         return sum(block.nbytes for block in self._blocks.values())
 
-    def cache(self, rows: slice, start: int, end: int) -> Any:
+    def cache(self, rows: slice, start: int, end: int, column_1: Tensor | None = None) -> Any:
         """Return a cache of transformers for some sequences, which writes further tokens into this memory.
 
         Args:
             start, end: the columns that it holds.
+            column_1: where one token is written, among those columns; None to write after them.
         """
-        views = {shape: iter(block[:, rows, :, start:].unbind()) for shape, block in self._blocks.items()}
+        columns = slice(start, None if column_1 is None else end)
+        views = {shape: iter(block[:, rows, :, columns].unbind()) for shape, block in self._blocks.items()}
         parts = iter([next(views[shape]) for shape in self.shapes])
         cache = new_cache()
-        cache.layers = [_layer_class()(keys, values, end - start) for keys, values in zip(parts, parts, strict=True)]
+        layer = _layer_class()
+        cache.layers = [layer(keys, values, end - start, column_1) for keys, values in zip(parts, parts, strict=True)]
         return cache
 
     def clear(self, rows: slice, end: int) -> None:
@@ -109,12 +112,14 @@ def _layer_class() -> Any:
     class InPlaceLayer(base):  # type: ignore[misc]
         """A layer of a cache that writes new tokens behind those that it has, instead of copying all of them."""
 
-        def __init__(self, keys: Tensor, values: Tensor, length: int) -> None:
+        def __init__(self, keys: Tensor, values: Tensor, length: int, column_1: Tensor | None) -> None:
             super().__init__()
-            self.keys, self.values, self.length = keys, values, length
+            self.keys, self.values, self.length, self.column_1 = keys, values, length, column_1
             self.is_initialized = True
 
         def update(self, keys: Tensor, values: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+            if self.column_1 is not None:
+                return self.keys.index_copy_(2, self.column_1, keys), self.values.index_copy_(2, self.column_1, values)
             start, self.length = self.length, self.length + keys.shape[-2]
             self.keys[:, :, start : self.length] = keys
             self.values[:, :, start : self.length] = values

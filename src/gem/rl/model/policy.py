@@ -17,6 +17,7 @@ from torch import Tensor
 from gem.conversation import ChatFormat
 from gem.errors import BadValue
 from gem.policies import Reply, Request
+from gem.rl.model.cuda_graphs import DecodeGraphs
 from gem.rl.model.kv_cache import KeptContexts, Shape, keeps_only_keys_and_values, kept_mib
 from gem.rl.model.loading import save_pretrained
 from gem.rl.model.lora import save_merged
@@ -102,6 +103,7 @@ class CausalLMPolicy:
         self.images, self.kv_cache_mib = images, kept_mib(kv_cache_mib, model.device.type)
         self._in_place = images is None and keeps_only_keys_and_values(model)
         self._shapes: list[Shape] = []  # of keys and values, known after the first token
+        self._graphs: DecodeGraphs | None = None
         self._kept = KeptContexts(self.kv_cache_mib * 2**20 if self._in_place else 0)
         self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.chat.eos_id
 
@@ -143,6 +145,7 @@ class CausalLMPolicy:
             images=self.images,
         )
         policy.chat, policy.version = self.chat, self.version  # the chat shares its caches
+        policy._shapes, policy._graphs = self._shapes, self._decode_graphs()
         return policy
 
     def copy(self) -> CausalLMPolicy:
@@ -213,7 +216,7 @@ class CausalLMPolicy:
             known = self._kept.take(requests, weights)
             self._shapes = self._shapes or cache_shapes(self.model)
             known = with_shared(self.model, prompts, known, self._shapes, self._kept)
-            return prefill(self.model, prompts, known, self._shapes, self.max_new_tokens)
+            return prefill(self.model, prompts, known, self._shapes, self.max_new_tokens, self._decode_graphs())
         ids_BT, attend_BT = (x.to(self.model.device) for x in pad_left(prompts, self.pad_id))
         more: dict[str, Tensor] = {}
         if self.images is not None:
@@ -221,6 +224,17 @@ class CausalLMPolicy:
         position_BT = more.pop("position_ids", positions(attend_BT))  # (3, B, T) for some models
         cache, logits_BV = feed(self.model, ids_BT, attend_BT, position_BT, None, **more)
         return Contexts(self.model, cache, attend_BT, position_BT[..., -1:] + 1, logits_BV, [*range(len(prompts))])
+
+    def _decode_graphs(self) -> DecodeGraphs | None:
+        """Return what feeds tokens on a GPU; None to feed them to the model.
+
+        The memory of graphs is used again for each batch, so that no contexts can be kept in it.
+        """
+        if self._kept.limit or not DecodeGraphs.fit(self.model):
+            return None
+        if self._graphs is None or self._graphs.model is not self.model:
+            self._graphs = DecodeGraphs(self.model)
+        return self._graphs
 
     def _uniforms(self, requests: Sequence[Request]) -> Tensor:
         if self.temperature == 0.0:

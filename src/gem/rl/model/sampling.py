@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from gem.errors import BadValue
+from gem.rl.model.cuda_graphs import DecodeGraphs
 from gem.rl.model.kv_cache import (
     BLOCK,
     KeptContext,
@@ -43,6 +44,7 @@ class Contexts:
         logits_BV: logits of the next tokens.
         order: the index of the prompt in each row. Rows that have left come last.
         memory: what the cache writes to; None if no row can leave, because the model keeps other states.
+        graphs: what feeds tokens instead of the model; None for the model.
 
     Attributes:
         steps: tokens fed after the prompts.
@@ -56,16 +58,22 @@ class Contexts:
     logits_BV: Tensor
     order: list[int]
     memory: KeyValues | None = None
+    graphs: DecodeGraphs | None = None
     steps: int = 0
     left: dict[int, int] = field(default_factory=dict)
 
     def feed(self, token_B: Tensor) -> None:
         """Feed the next token of each row."""
         if self.memory is not None and self.memory.columns == self.attend_BT.shape[1]:
-            self.memory.grow()
+            (self.graphs or self.memory).grow()
             self._view()
-        self.attend_BT = pad(self.attend_BT, (0, 1), value=1)
-        self.cache, self.logits_BV = feed(self.model, token_B[:, None], self.attend_BT, self.position_B1, self.cache)
+        attend_BT = pad(self.attend_BT, (0, 1), value=1)
+        logits_BV = self.graphs.feed(token_B, attend_BT, self.position_B1) if self.graphs is not None else None
+        if logits_BV is None:
+            if self.graphs is not None:  # the cache does not know of tokens that graphs have fed
+                self._view()
+            self.cache, logits_BV = feed(self.model, token_B[:, None], attend_BT, self.position_B1, self.cache)
+        self.attend_BT, self.logits_BV = attend_BT, logits_BV
         self.position_B1 = self.position_B1 + 1
         self.steps += 1
 
@@ -107,6 +115,7 @@ def prefill(
     known: Sequence[KeptContext | None],
     shapes: Sequence[Shape],
     room: int = 0,
+    graphs: DecodeGraphs | None = None,
 ) -> Contexts:
     """Feed prompts, except what is known of them.
 
@@ -117,6 +126,7 @@ def prefill(
         known: first tokens of each prompt, not all; None for none.
         shapes: see cache_shapes().
         room: number of tokens that will follow.
+        graphs: what feeds them; None for the model.
     """
     new = [len(ids) - len(context.ids if context else ()) for ids, context in zip(prompts, known, strict=True)]
     passes = _passes(new, _pass_tokens(model))
@@ -124,7 +134,8 @@ def prefill(
     ids_BT, attend_BT = (x.to(model.device) for x in pad_left([prompts[i] for i in order], fill=0))
     position_BT = positions(attend_BT)
     width = ids_BT.shape[1]
-    memory = KeyValues.empty(shapes, len(prompts), width + min(room, BLOCK), model.device)
+    size = len(prompts), width + min(room, BLOCK)
+    memory = KeyValues.empty(shapes, *size, model.device) if graphs is None else graphs.reserve(shapes, *size)
     logits: list[Tensor] = []
     start = 0
     for part in passes:
@@ -138,7 +149,7 @@ def prefill(
         logits += [feed(model, ids_BT[rows, -fed:], attend_BT[rows, first:], position_BT[rows, -fed:], cache)[1]]
         start = rows.stop
     cache = memory.cache(slice(len(prompts)), 0, width)
-    return Contexts(model, cache, attend_BT, position_BT[:, -1:] + 1, torch.cat(logits), order, memory)
+    return Contexts(model, cache, attend_BT, position_BT[:, -1:] + 1, torch.cat(logits), order, memory, graphs)
 
 
 def _passes(new: Sequence[int], least: int) -> list[list[int]]:
