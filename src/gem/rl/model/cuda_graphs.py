@@ -21,7 +21,7 @@ _logger = logging.getLogger(__name__)
 class DecodeGraphs:
     """The decode steps of a model, by number of rows and columns, captured when they are first needed.
 
-    All batches share one memory, whose address the graphs contain. Weights that change in place need no new graphs.
+    All batches share one memory. The graphs contain its address and those of the weights, which may change in place.
     """
 
     def __init__(self, model: Any) -> None:
@@ -29,18 +29,24 @@ class DecodeGraphs:
         self.memory: KeyValues | None = None
         self.failed = False
         self._steps: dict[tuple[int, int], _Step] = {}
+        self._weights: list[int] = []
         self._pool = torch.cuda.graph_pool_handle() if model.device.type == "cuda" else None
 
     @staticmethod
     def fit(model: Any) -> bool:
         """Return whether a model can be captured: on a GPU, with PyTorch's attention and without sliding windows."""
+        if model.device.type != "cuda" or model.config.get_text_config()._attn_implementation != "sdpa":
+            return False
         layers = require("transformers", extra="train").DynamicCache(config=model.config).layers
-        attention = getattr(model.config.get_text_config(), "_attn_implementation", None)
-        return model.device.type == "cuda" and attention == "sdpa" and not any(layer.is_sliding for layer in layers)
+        return not any(layer.is_sliding for layer in layers)
 
     def reserve(self, shapes: Sequence[Shape], rows: int, columns: int) -> KeyValues:
         """Return the memory, with room for that many rows and columns."""
         rows, columns = _rows(rows), _columns(columns)
+        weights = [p.data_ptr() for p in self.model.parameters()]
+        if weights != self._weights:
+            self._weights = weights
+            self._steps.clear()
         if self.memory is None or self.memory.rows < rows or self.memory.columns < columns:
             if self.memory is not None:
                 rows, columns = max(rows, self.memory.rows), max(columns, self.memory.columns)
@@ -108,7 +114,7 @@ class _Step:
             if pool is None:
                 self._compute()
                 return
-            stream = torch.cuda.Stream()
+            stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
             stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(stream):
                 self._compute()  # libraries allocate at their first call

@@ -264,7 +264,7 @@ def _draw(logits_BV: Tensor, uniform_B: Tensor, temperature: float, top_p: float
     vocabulary = logits_BV.shape[1]
     p_BV = torch.softmax(logits_BV, dim=-1)
     # Axes: N blocks, K tokens of a block.
-    p_BNK = pad(p_BV, (0, -vocabulary % DRAW_BLOCK)).unflatten(1, (-1, DRAW_BLOCK))
+    p_BNK = pad(p_BV, (0, -vocabulary % DRAW_BLOCK)).view(len(p_BV), -1, DRAW_BLOCK)
     end_BN = p_BNK.sum(-1).double().cumsum(-1)
     target_B1 = uniform_B[:, None] * end_BN[:, -1:]
     block_B1 = torch.searchsorted(end_BN, target_B1, right=True).clamp(max=end_BN.shape[1] - 1)
