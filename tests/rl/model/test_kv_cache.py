@@ -16,7 +16,7 @@ import transformers
 from gem.messages import user
 from gem.policies import Request
 from gem.rl.config import TrainConfig
-from gem.rl.model.kv_cache import keeps_only_keys_and_values
+from gem.rl.model.kv_cache import keeps_only_keys_and_values, kept_mib
 from gem.rl.model.policy import CausalLMPolicy
 from gem.rl.model.tiny import build_tokenizer, collect_corpus
 from gem.rl.run.trainer import Trainer
@@ -32,6 +32,12 @@ SHAPE = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 2, "
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen3": ("Qwen3Config", SHAPE | {"num_hidden_layers": 2}),
     "gemma3, a window of 8 tokens": ("Gemma3TextConfig", SHAPE | {"sliding_window": 8, "num_hidden_layers": 7}),
+    "deepseek, keys and values of different sizes": (
+        "DeepseekV3Config",
+        SHAPE
+        | {"num_hidden_layers": 2, "num_key_value_heads": 2, "first_k_dense_replace": 2, "kv_lora_rank": 8}
+        | {"q_lora_rank": 8, "head_dim": 8, "qk_rope_head_dim": 8, "qk_nope_head_dim": 16, "v_head_dim": 16},
+    ),
     "gpt2, absolute positions": ("GPT2Config", {"n_positions": 512, "n_embd": 32, "n_layer": 2, "n_head": 2}),
 }
 
@@ -164,6 +170,11 @@ def test_the_memory_limit_holds_and_the_oldest_contexts_are_dropped(model, token
     player.forget()
     player.act(asked)
     assert player._kept.nbytes == 0
+
+
+def test_contexts_are_kept_on_a_cpu_by_default():
+    assert [kept_mib(None, device) for device in ("cpu", "cuda", "mps")] == [1024, 0, 0]
+    assert [kept_mib(8, device) for device in ("cpu", "cuda")] == [8, 8]
 
 
 def test_nothing_is_kept_of_models_with_other_states():
