@@ -20,7 +20,7 @@ from gem.messages import user
 from gem.policies import Reply, Request
 from gem.rl.model import cuda_graphs
 from gem.rl.model.cuda_graphs import DecodeGraphs
-from gem.rl.model.kv_cache import BLOCK, shared_beginnings
+from gem.rl.model.kv_cache import BLOCK, KeyValues, shared_beginnings
 from gem.rl.model.policy import CausalLMPolicy
 from gem.rl.model.sampling import DRAW_BLOCK, draw
 from gem.rl.model.tiny import build_model, build_tokenizer, collect_corpus
@@ -185,6 +185,23 @@ def test_decode_steps_on_fixed_tensors_give_the_same_replies(model, tokenizer, e
         passes = fed(graphs, lambda batch=batch, mine=mine: mine.extend(graphs.act(batch)))
         assert_equal(mine, plain.act(batch))
         assert {rows for rows, tokens in passes if tokens == 1} - {1} <= {8, 16}
+
+
+@pytest.mark.parametrize("prepare", [lambda player: player, with_graphs], ids=["in place", "fixed tensors"])
+def test_memory_that_was_not_set_does_not_reach_the_replies(model, tokenizer, monkeypatch, prepare):
+    options = {"ends": 60, "max_new_tokens": 9, "kv_cache_mib": 0}
+    plain = policy(model, tokenizer, **options)
+    asked = requests(plain, 11)
+    expected, empty = plain.act(asked), KeyValues.empty
+
+    def with_nan(*args: Any) -> KeyValues:
+        memory = empty(*args)
+        for block in memory._blocks.values():
+            block.fill_(math.nan)
+        return memory
+
+    monkeypatch.setattr(KeyValues, "empty", with_nan)
+    assert_equal(prepare(policy(model, tokenizer, **options)).act(asked), expected)
 
 
 def test_a_model_that_cannot_be_captured_goes_on_without(model, tokenizer, monkeypatch):

@@ -51,6 +51,7 @@ class DecodeGraphs:
             if self.memory is not None:
                 rows, columns = max(rows, self.memory.rows), max(columns, self.memory.columns)
             self.memory = KeyValues.empty(shapes, rows, columns, self.model.device)
+            self.memory.clear(slice(rows), columns)  # a step attends to all columns, most of them masked
             self._steps.clear()
         return self.memory
 
