@@ -184,7 +184,8 @@ def test_decode_steps_on_fixed_tensors_give_the_same_replies(model, tokenizer, e
         mine: list[Reply] = []
         passes = fed(graphs, lambda batch=batch, mine=mine: mine.extend(graphs.act(batch)))
         assert_equal(mine, plain.act(batch))
-        assert {rows for rows, tokens in passes if tokens == 1} - {1} <= {8, 16}
+        others = [rows for rows, tokens in passes if tokens == 1 and rows not in (8, 16)]
+        assert len(others) <= 2 * (batch is asked)  # to learn the shapes, and to check the first step
 
 
 @pytest.mark.parametrize("prepare", [lambda player: player, with_graphs], ids=["in place", "fixed tensors"])
@@ -204,7 +205,7 @@ def test_memory_that_was_not_set_does_not_reach_the_replies(model, tokenizer, mo
     assert_equal(prepare(policy(model, tokenizer, **options)).act(asked), expected)
 
 
-def test_a_model_that_cannot_be_captured_goes_on_without(model, tokenizer, monkeypatch):
+def test_a_model_that_cannot_be_captured_goes_on_without(model, tokenizer, monkeypatch, caplog):
     options = {"max_new_tokens": 10, "kv_cache_mib": 0}
     graphs, steps = with_graphs(policy(model, tokenizer, **options)), []
 
@@ -218,3 +219,20 @@ def test_a_model_that_cannot_be_captured_goes_on_without(model, tokenizer, monke
     asked = requests(graphs, 3)
     assert_equal(graphs.act(asked), policy(model, tokenizer, **options).act(asked))
     assert len(steps) == 4
+    assert "Qwen3ForCausalLM is sampled without CUDA graphs: operation not permitted" in caplog.text
+
+
+def test_a_model_that_computes_something_else_on_fixed_tensors_goes_on_without(model, tokenizer, monkeypatch, caplog):
+    options = {"max_new_tokens": 10, "kv_cache_mib": 0}
+    graphs = with_graphs(policy(model, tokenizer, **options))
+    compute = cuda_graphs._Step._compute
+
+    def without_mask(step: Any) -> None:
+        step.attend_B11T.fill_(True)
+        compute(step)
+        step.logits_BV = 3 * step.logits_BV
+
+    monkeypatch.setattr(cuda_graphs._Step, "_compute", without_mask)
+    asked = requests(graphs, 3)
+    assert_equal(graphs.act(asked), policy(model, tokenizer, **options).act(asked))
+    assert "probabilities differ by up to" in caplog.text

@@ -13,7 +13,9 @@ import torch
 from torch import Tensor
 
 from gem.errors import require
-from gem.rl.model.kv_cache import BLOCK, KeyValues, Shape
+from gem.rl.model.kv_cache import BLOCK, KeyValues, Shape, feed
+
+MAX_DIFFERENCE = 0.05  # of probabilities; rounding in bfloat16 is well below
 
 _logger = logging.getLogger(__name__)
 
@@ -27,7 +29,7 @@ class DecodeGraphs:
     def __init__(self, model: Any) -> None:
         self.model = model
         self.memory: KeyValues | None = None
-        self.failed = False
+        self.failed = self.checked = False
         self._steps: dict[tuple[int, int], _Step] = {}
         self._weights: list[int] = []
         self._pool = torch.cuda.graph_pool_handle() if model.device.type == "cuda" else None
@@ -62,10 +64,13 @@ class DecodeGraphs:
         self._steps.clear()
 
     def feed(self, token_B: Tensor, attend_BT: Tensor, position_B1: Tensor) -> Tensor | None:
-        """Feed the next token of each row. Returns the logits of the tokens that follow; None if capturing fails.
+        """Feed the next token of each row. Returns the logits of the tokens that follow.
 
         Args:
             attend_BT: attention mask, with the column of the new tokens.
+
+        Returns:
+            None if the model cannot be captured, or computes something else on fixed tensors.
         """
         if self.failed or self.memory is None:
             return None
@@ -74,12 +79,25 @@ class DecodeGraphs:
         step.set(token_B, attend_BT, position_B1)
         try:
             step.run(self._pool)
-        except RuntimeError as e:  # such as an operation that waits for the GPU, in some mixtures of experts
-            _logger.warning("%s is not captured as a CUDA graph: %s", type(self.model).__name__, e)
+            logits_BV = step.logits_BV[: len(token_B)]
+            if not self.checked:
+                self._check(logits_BV, token_B, attend_BT, position_B1)
+        except (RuntimeError, ValueError, TypeError) as e:  # such as an operation that waits for the GPU
+            _logger.warning("%s is sampled without CUDA graphs: %s", type(self.model).__name__, e)
             self.failed = True
             return None
         self._steps[size] = step
-        return step.logits_BV[: len(token_B)]
+        return logits_BV
+
+    def _check(self, logits_BV: Tensor, token_B: Tensor, attend_BT: Tensor, position_B1: Tensor) -> None:
+        """Compare the first step with the model's own: some models take another mask for granted."""
+        assert self.memory is not None
+        cache = self.memory.cache(slice(len(token_B)), 0, attend_BT.shape[1] - 1)
+        _, own_BV = feed(self.model, token_B[:, None], attend_BT, position_B1, cache)
+        difference = float((logits_BV.float().softmax(-1) - own_BV.float().softmax(-1)).abs().max())
+        if not difference < MAX_DIFFERENCE:
+            raise ValueError(f"probabilities differ by up to {difference:.2g}")
+        self.checked = True
 
 
 class _Step:
@@ -127,15 +145,7 @@ class _Step:
         self.graph.replay()
 
     def _compute(self) -> None:
-        out = self.model(
-            input_ids=self.token_B1,
-            attention_mask=self.attend_B11T,
-            position_ids=self.position_B1,
-            past_key_values=self.cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
-        self.logits_BV = out.logits[:, -1]
+        _, self.logits_BV = feed(self.model, self.token_B1, self.attend_B11T, self.position_B1, self.cache)
 
 
 def _rows(rows: int) -> int:

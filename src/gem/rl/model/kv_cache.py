@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from gem.errors import require
+from gem.errors import BadValue, require
 from gem.policies import Request
 
 KEPT_MIB = 1024
@@ -262,3 +262,21 @@ def keeps_only_keys_and_values(model: Any) -> bool:
 def new_cache() -> Any:
     """Return an empty cache of transformers that keeps all tokens, also in layers with a sliding window."""
     return require("transformers", extra="train").DynamicCache()
+
+
+def feed(
+    model: Any, ids_BT: Tensor, attend_BT: Tensor, position_BT: Tensor, cache: Any, **more: Any
+) -> tuple[Any, Tensor]:
+    """Feed tokens after those of a cache, None for none. Returns the cache and the logits of the next tokens."""
+    out = model(
+        input_ids=ids_BT,
+        attention_mask=attend_BT,
+        position_ids=position_BT,
+        past_key_values=cache,
+        use_cache=True,
+        logits_to_keep=1,
+        **more,
+    )
+    if (cache := getattr(out, "past_key_values", None)) is None:
+        raise BadValue(f"cannot sample from {type(model).__name__}, which keeps no keys and values")
+    return cache, out.logits[:, -1]

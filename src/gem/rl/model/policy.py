@@ -18,7 +18,7 @@ from gem.conversation import ChatFormat
 from gem.errors import BadValue
 from gem.policies import Reply, Request
 from gem.rl.model.cuda_graphs import DecodeGraphs
-from gem.rl.model.kv_cache import KeptContexts, Shape, keeps_only_keys_and_values, kept_mib
+from gem.rl.model.kv_cache import KeptContexts, Shape, feed, keeps_only_keys_and_values, kept_mib
 from gem.rl.model.loading import save_pretrained
 from gem.rl.model.lora import save_merged
 from gem.rl.model.memory import explained_memory_errors, sampling_advice
@@ -26,7 +26,6 @@ from gem.rl.model.sampling import (
     Contexts,
     cache_shapes,
     draw,
-    feed,
     pad_left,
     positions,
     prefill,

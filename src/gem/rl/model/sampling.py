@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from gem.errors import BadValue
 from gem.rl.model.cuda_graphs import DecodeGraphs
 from gem.rl.model.kv_cache import (
     BLOCK,
@@ -21,6 +20,7 @@ from gem.rl.model.kv_cache import (
     KeptContexts,
     KeyValues,
     Shape,
+    feed,
     new_cache,
     shared_beginnings,
 )
@@ -198,24 +198,6 @@ def cache_shapes(model: Any) -> list[Shape]:
     one = torch.ones(1, 1, dtype=torch.long, device=model.device)
     cache, _ = feed(model, 0 * one, one, 0 * one, new_cache())
     return [Shape(x.shape[1], x.shape[3], x.dtype) for layer in cache.layers for x in (layer.keys, layer.values)]
-
-
-def feed(
-    model: Any, ids_BT: Tensor, attend_BT: Tensor, position_BT: Tensor, cache: Any, **more: Any
-) -> tuple[Any, Tensor]:
-    """Feed tokens after those of a cache, None for none. Returns the cache and the logits of the next tokens."""
-    out = model(
-        input_ids=ids_BT,
-        attention_mask=attend_BT,
-        position_ids=position_BT,
-        past_key_values=cache,
-        use_cache=True,
-        logits_to_keep=1,
-        **more,
-    )
-    if (cache := getattr(out, "past_key_values", None)) is None:
-        raise BadValue(f"cannot sample from {type(model).__name__}, which keeps no keys and values")
-    return cache, out.logits[:, -1]
 
 
 def positions(attend_BT: Tensor) -> Tensor:
