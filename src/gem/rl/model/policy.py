@@ -187,7 +187,8 @@ class CausalLMPolicy:
             token_B, logp_B = draw(
                 contexts.logits_BV, uniforms_BT[prompt_B, t], temperature=self.temperature, top_p=self.top_p
             )
-            tokens_BT[prompt_B, t], logps_BT[prompt_B, t] = token_B, logp_B
+            token_B = torch.where(running_B, token_B, self.pad_id)
+            tokens_BT[prompt_B, t], logps_BT[prompt_B, t] = token_B, torch.where(running_B, logp_B, 0.0)
             running_B = running_B & ~torch.isin(token_B, stop_ids)
             if t + 1 == self.max_new_tokens:
                 break
