@@ -96,7 +96,7 @@ class Table(torch.nn.Module):
 class TabularPolicy:
     """A policy with the members that the learner uses."""
 
-    pad_id, max_new_tokens, max_batch, tokenizer = PAD, 3, 10**9, None
+    pad_id, max_new_tokens, max_batch, tokenizer, version = PAD, 3, 10**9, None, 0
 
     def __init__(self, seed: int = 0) -> None:
         self.model = Table(seed)

@@ -109,11 +109,22 @@ def test_the_gap_between_sampler_and_scorer_is_measured_on_turns_of_the_current_
     episode = long_and_short()[1]
     scored = [x.item() for x in policy.logps(episode)]
     trajectory = episode.trajectory([scored[0] - 0.5, scored[1], scored[2], scored[3] - 0.1])
-    assert made.sampler_gap([trajectory]) is None  # an older policy sampled it
+
+    def gap() -> float | None:
+        made.policy.model.load_state_dict(TabularPolicy().model.state_dict())
+        return made.learn([trajectory], 0)["sampler_gap"]
+
+    assert gap() is None  # an older policy sampled it
     trajectory.turns[-1].policy_version = 1
-    assert made.sampler_gap([trajectory]) == pytest.approx(0.1)
+    assert gap() == pytest.approx(0.1)
     trajectory.turns[0].policy_version = 1
-    assert made.sampler_gap([trajectory]) == pytest.approx(0.15)
+    assert gap() == pytest.approx(0.15)
+
+
+def test_the_gap_is_that_of_the_weights_before_the_first_step():
+    policy = TabularPolicy()
+    trajectories = [e.trajectory([x.item() for x in policy.logps(e)]) for e in all_episodes()[:4]]
+    assert learner(policy, minibatch=1, epochs=3, learning_rate=1.0).learn(trajectories, 0)["sampler_gap"] < 1e-6
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from random import Random
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,6 +28,7 @@ class Example:
     Args:
         sequence: the packed tokens.
         episode: index of the episode in the batch.
+        versions_K: number of policy updates before each turn of the episode.
         advantage_T: one advantage per token; 0 on fed tokens.
         reference_T: log-probabilities under a reference model; None if there is no reference model.
         old_T: log-probabilities under the policy before the update; None for those of the sampler.
@@ -36,6 +39,7 @@ class Example:
 
     sequence: TokenSequence
     episode: int
+    versions_K: Sequence[int]
     advantage_T: Sequence[float] = ()
     reference_T: Sequence[float] | None = None
     old_T: Sequence[float] | None = None
@@ -51,10 +55,11 @@ class Example:
 
 @dataclass(frozen=True)
 class Minibatch:
-    """Right-padded tensors: int64 ids, attention mask and turns (-1 on fed tokens), the others of torch's default type.
+    """Right-padded tensors: int64 ids, attention mask, turns (-1 on fed tokens) and versions, the others floats.
 
-    mask_BT is 1 on trained tokens. weight_BT is the factor of each token's loss, and 0 where mask_BT is. images has
-    those of each sequence.
+    mask_BT is 1 on trained tokens. weight_BT is the factor of each token's loss, and 0 where mask_BT is. sampled_BT has
+    the log-probabilities of the sampler, logp_old_BT those that the loss compares with. version_BT is the number of
+    policy updates before the turn, and -1 on fed tokens. images has those of each sequence.
     """
 
     ids_BT: Tensor
@@ -62,6 +67,8 @@ class Minibatch:
     turn_BT: Tensor
     mask_BT: Tensor
     weight_BT: Tensor
+    sampled_BT: Tensor
+    version_BT: Tensor
     logp_old_BT: Tensor
     advantage_BT: Tensor
     reference_BT: Tensor
@@ -77,11 +84,12 @@ def pack(trajectories: Sequence[Trajectory]) -> list[Example]:
     examples = []
     for i, trajectory in enumerate(trajectories):
         start = trajectory.branch[0] if trajectory.branch else 0
+        versions_K = [turn.policy_version for turn in trajectory.turns]
         for s in trajectory.sequences():
             if start:
                 s.loss_mask_T = [m if k >= start else 0 for m, k in zip(s.loss_mask_T, s.turn_T, strict=True)]
             if not start or any(s.loss_mask_T):
-                examples.append(Example(s, i, images=_images(trajectory, max(s.turn_T))))
+                examples.append(Example(s, i, versions_K, images=_images(trajectory, max(s.turn_T))))
     return examples
 
 
@@ -204,25 +212,27 @@ def trained_tokens(batch: Sequence[Example]) -> int:
 
 
 def collate(chosen: Sequence[Example], pad_id: int) -> Minibatch:
-    """Convert examples to tensors, padded to the length of the longest example."""
+    """Convert examples to tensors, padded to the length of the longest example. Floats have torch's default type."""
     sequences = [e.sequence for e in chosen]
-    ids_BT = _padded([s.ids_T for s in sequences], pad_id, torch.long)
-    lengths_B = torch.tensor([len(s.ids_T) for s in sequences])
+    lengths_B = np.array([len(s.ids_T) for s in sequences])
+    fed_BT = np.arange(lengths_B.max())[None] < lengths_B[:, None]
+
+    def padded(rows: Iterable[Sequence[float]], fill: int = 0, kind: type = float) -> Tensor:
+        values_BT = np.full(fed_BT.shape, fill, kind)
+        values_BT[fed_BT] = list(chain.from_iterable(rows))
+        values = torch.from_numpy(values_BT)
+        return values if kind is int else values.to(torch.get_default_dtype())
+
     return Minibatch(
-        ids_BT=ids_BT,
-        attend_BT=(torch.arange(ids_BT.shape[1])[None] < lengths_B[:, None]).long(),
-        turn_BT=_padded([s.turn_T for s in sequences], -1, torch.long),
-        mask_BT=_padded([s.loss_mask_T for s in sequences], 0),
-        weight_BT=_padded([e.weight_T or e.counts_T for e in chosen], 0),
-        logp_old_BT=_padded([e.old_T or e.sequence.logprobs_T for e in chosen], 0),
-        advantage_BT=_padded([e.advantage_T or [0.0] * len(e.sequence.ids_T) for e in chosen], 0),
-        reference_BT=_padded([e.reference_T or [0.0] * len(e.sequence.ids_T) for e in chosen], 0),
+        ids_BT=padded((s.ids_T for s in sequences), pad_id, int),
+        attend_BT=torch.from_numpy(fed_BT).long(),
+        turn_BT=padded((s.turn_T for s in sequences), -1, int),
+        mask_BT=padded(s.loss_mask_T for s in sequences),
+        weight_BT=padded(e.weight_T or e.counts_T for e in chosen),
+        sampled_BT=padded(s.logprobs_T for s in sequences),
+        version_BT=padded(([e.versions_K[k] if k >= 0 else -1 for k in e.sequence.turn_T] for e in chosen), -1, int),
+        logp_old_BT=padded(e.old_T or e.sequence.logprobs_T for e in chosen),
+        advantage_BT=padded(e.advantage_T or [0.0] * len(e.sequence.ids_T) for e in chosen),
+        reference_BT=padded(e.reference_T or [0.0] * len(e.sequence.ids_T) for e in chosen),
         images=[e.images for e in chosen],
-    )
-
-
-def _padded(rows: Sequence[Sequence[float]], fill: float, dtype: torch.dtype | None = None) -> Tensor:
-    width = max(len(row) for row in rows)
-    return torch.tensor(
-        [[*row, *[fill] * (width - len(row))] for row in rows], dtype=dtype or torch.get_default_dtype()
     )

@@ -47,8 +47,8 @@ from gem.trajectory import Trajectory
 # The learning rate rises linearly over the first tenth of the updates, at most RAMP, because Adam's first steps are as
 # large as later ones.
 RAMP = 10
-_SUMS = frozenset({"loss", "kl_to_start"})  # metrics that are added over micro-batches; the others are averaged
-GAP_EPISODES = 16  # episodes of a batch that are scored to compare sampler and scorer
+# Metrics that are added over micro-batches; the others are averaged.
+_SUMS = frozenset({"loss", "kl_to_start", "gap", "current"})
 FINAL_RATE = 0.1  # of the peak learning rate
 REFERENCE = "weights.safetensors"
 
@@ -149,8 +149,7 @@ class Learner:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         with explained_memory_errors(learning_advice(config)):
-            gap = self.sampler_gap(trajectories)
-            return {**self._learn(trajectories, update, rate, envs or [0] * len(trajectories)), "sampler_gap": gap}
+            return self._learn(trajectories, update, rate, envs or [0] * len(trajectories))
 
     def _learn(self, trajectories: Sequence[Trajectory], update: int, rate: float, envs: Sequence[int]) -> Metrics:
         config = self.config
@@ -184,8 +183,10 @@ class Learner:
                 if critic is not None and critic.shared:
                     critic.step()
                 logs.append({**log, "grad_norm": float(norm)})
+        gaps = [(log.pop("gap"), log.pop("current")) for log in logs]
+        gap, current = gaps[0]  # of the first step only, before which the weights are those of the sampler
         means = {name: statistics.fmean(log[name] for log in logs) for name in logs[0]}
-        return {"learning_rate": rate, **means, **critic_log}
+        return {"learning_rate": rate, **means, **critic_log, "sampler_gap": gap / current if current else None}
 
     def prepare(
         self, trajectories: Sequence[Trajectory], envs: Sequence[int] = ()
@@ -300,6 +301,9 @@ class Learner:
         trained = mb.mask_BT.sum().clamp(min=1.0)
         loss = (loss_BT * mb.weight_BT).sum() / normalizer
         log = {"kl": float(-tokens.log_ratio_BT.detach().sum() / trained)}
+        current_BT = mb.mask_BT * (mb.version_BT == self.policy.version)
+        log["gap"] = float(((scores.logp_BT.detach() - mb.sampled_BT).abs() * current_BT).sum())
+        log["current"] = float(current_BT.sum())
         if clipped_BT is not None:
             log["clipped"] = float((clipped_BT * mb.mask_BT).sum() / trained)
         entropy = mean_entropy(scores.entropy_BT, mb.mask_BT)
@@ -311,23 +315,6 @@ class Learner:
                 loss = loss + config.kl * penalty
             log["kl_to_start"] = float(penalty.detach())
         return loss, {**log, "loss": float(loss.detach()), "entropy": float(entropy.detach())}
-
-    def sampler_gap(self, trajectories: Sequence[Trajectory]) -> float | None:
-        """Return the mean absolute difference, in nats, between sampler's and policy's log-probabilities of tokens.
-
-        Scores at most GAP_EPISODES episodes, and counts only turns that the policy's current version sampled; None if
-        there are none.
-        """
-        version = self.policy.version
-        current = [t for t in trajectories if t.turns[-1].policy_version == version][:GAP_EPISODES]
-        gaps: list[float] = []
-        batch = pack(current)
-        for e, logp_T in zip(batch, self._logp(batch, self.policy), strict=True):
-            s, turns = e.sequence, current[e.episode].turns
-            for k, trained, scored, sampled in zip(s.turn_T, s.loss_mask_T, logp_T, s.logprobs_T, strict=True):
-                if trained and turns[k].policy_version == version:
-                    gaps.append(abs(scored - sampled))
-        return statistics.fmean(gaps) if gaps else None
 
     @torch.no_grad()
     def _logp(self, batch: Sequence[Example], policy: CausalLMPolicy) -> list[list[float]]:
