@@ -14,7 +14,7 @@ import transformers
 
 from gem.errors import BadValue
 from gem.rl.model import scoring
-from gem.rl.model.scoring import enable_checkpointing, score_tokens
+from gem.rl.model.scoring import enable_checkpointing, rows_at_once, score_tokens
 
 pytestmark = pytest.mark.train
 
@@ -68,6 +68,63 @@ def test_the_output_layer_sees_only_scored_tokens_and_one_chunk_at_a_time():
     assert sum(rows) == wanted and max(rows) == 4
 
 
+def model_of(kind: str, layers: int = 2, **more: Any) -> Any:
+    """Return a small model of an architecture, with random weights."""
+    shape = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 2}
+    config = getattr(transformers, f"{kind}Config")(num_hidden_layers=layers, bos_token_id=1, eos_token_id=2, **shape, **more)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return transformers.AutoModelForCausalLM.from_config(config).eval()
+
+
+def scored_with_prefix(model: Any, monkeypatch: Any, work: int) -> tuple[int, torch.Tensor, list[torch.Tensor]]:
+    """Score sequences whose first ten tokens are the same. Returns the tokens that were fed, the scores, the gradient.
+
+    Args:
+        work: see scoring.PREFIX_WORK.
+    """
+    monkeypatch.setattr(scoring, "PREFIX_WORK", {"cpu": work, "cuda": 0})
+    ids, attend, mask = batch()
+    attend[2, :12] = 1  # so that each row has tokens after the beginning
+    ids[:, :10], mask[:, :10], mask[0, 10] = ids[0, :10], 0.0, 1.0
+    fed: list[int] = []
+    hook = model.get_input_embeddings().register_forward_hook(lambda module, args, out: fed.append(args[0].numel()))
+    scores = score_tokens(model, ids, attend, mask * attend, 0.7)
+    hook.remove()
+    loss = (scores.logp_BT + 0.1 * scores.entropy_BT).sum()
+    return sum(fed), scores.logp_BT.detach(), list(torch.autograd.grad(loss, list(model.parameters())))
+
+
+@pytest.mark.parametrize("kind", ["Llama", "GPT2", "Bloom"])  # with rotary, learned and no positions
+def test_a_common_beginning_is_computed_once_with_the_same_scores_and_gradient(kind, monkeypatch):
+    model = model_of(kind)
+    plain_fed, expected, gradient = scored_with_prefix(model, monkeypatch, work=2**60)
+    fed, found, again = scored_with_prefix(model, monkeypatch, work=0)
+    assert plain_fed == 3 * 20
+    assert fed == 9 + 3 * 11  # the hidden state of the tenth predicts a scored token
+    assert torch.allclose(found, expected, rtol=1e-5, atol=1e-6)
+    off = sum(((a - b) ** 2).sum() for a, b in zip(again, gradient, strict=True))
+    assert off**0.5 < 1e-5 * sum((b**2).sum() for b in gradient) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("Mistral", {"sliding_window": 4, "num_key_value_heads": 2}),
+        ("Llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}}),
+    ],
+    ids=["sliding window", "rotary angles that depend on the longest sequence"],
+)
+def test_a_common_beginning_is_not_shared_if_later_tokens_could_change_it(kind, more, monkeypatch):
+    assert scored_with_prefix(model_of(kind, **more), monkeypatch, work=0)[0] == 3 * 20
+
+
+def test_a_common_beginning_is_not_shared_with_gradient_checkpointing(monkeypatch):
+    model = model_of("Llama")
+    enable_checkpointing(model)
+    assert scored_with_prefix(model, monkeypatch, work=0)[0] == 3 * 20
+
+
 def test_gradient_checkpointing_changes_neither_scores_nor_gradient():
     model, (ids, attend, mask) = gemma(), batch()
     parameters = list(model.parameters())
@@ -82,6 +139,14 @@ def test_gradient_checkpointing_changes_neither_scores_nor_gradient():
     assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(again, gradient, strict=True))
     assert len(calls) == 2  # in the forward pass, and again in the backward pass
     assert not any(module.training for module in model.modules())
+
+
+def test_large_models_and_long_sequences_take_fewer_sequences_at_once():
+    small, large = model_of("Llama"), model_of("GPT2", layers=8)
+    assert rows_at_once(small, 200, "cpu") == 2**25 // (200 * 2 * 32)
+    assert rows_at_once(small, 400, "cpu") == rows_at_once(large, 100, "cpu") == rows_at_once(small, 200, "cpu") // 2
+    assert rows_at_once(small, 2**30, "cpu") == 1
+    assert rows_at_once(small, 200, "cuda") > rows_at_once(small, 200, "cpu")
 
 
 def test_sequences_without_a_scored_token_have_scores_of_zero():

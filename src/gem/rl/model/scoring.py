@@ -1,7 +1,8 @@
 """Log-probabilities of chosen tokens under a causal language model, without the logits of all other tokens.
 
-The hidden states of a batch are computed once. The output layer, whose result is V numbers per token, is applied only
-to the tokens that are scored, a chunk at a time; if there are several chunks, the backward pass computes each again.
+The hidden states of a batch are computed once; of tokens that all sequences begin with, for all of them together. The
+output layer, whose result is V numbers per token, is applied only to the tokens that are scored, a chunk at a time; if
+there are several chunks, the backward pass computes each again.
 
 Axes: B sequences, T tokens, V vocabulary, H hidden size, N scored tokens.
 """
@@ -16,9 +17,15 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from gem.errors import BadValue
+from gem.errors import BadValue, require
 
 CHUNK = 2**24  # logits computed at once: 64 MiB in float32; a few results of this size are held at a time
+# Tokens times layers times hidden size of a pass with gradient. Autograd keeps about 17 numbers for each of these, hence
+# 2 GiB on a CPU, where larger passes are not faster, and about 16 on a GPU, where they are.
+PASS_SIZE = {"cpu": 2**25, "cuda": 2**28}
+# Parameters times tokens that must be saved so that a pass over a common beginning pays. A GPU takes milliseconds to
+# start the kernels of a pass, a CPU core half a second to compute so much, with gradient.
+PREFIX_WORK = {"cpu": 2**33, "cuda": 2**42}
 
 
 class TokenScores(NamedTuple):
@@ -53,8 +60,12 @@ def score_tokens(
     scored_BT = attend_BT.bool() if mask_BT is None else mask_BT.bool()
     scored_BT = scored_BT.clone()
     scored_BT[:, 0] = False
-    out = body_output(model, ids_BT, attend_BT, **more)
-    hidden_NH, token_N = out.last_hidden_state[:, :-1][scored_BT[:, 1:]], ids_BT[scored_BT]
+    start = 0 if more else _common_beginning(model, ids_BT, attend_BT, scored_BT)
+    if start:
+        out = _output_after(model, ids_BT, attend_BT, start)
+    else:
+        out = body_output(model, ids_BT, attend_BT, **more)
+    hidden_NH, token_N = out.last_hidden_state[:, :-1][scored_BT[:, start + 1 :]], ids_BT[scored_BT]
 
     def score(hidden_NH: Tensor, token_N: Tensor) -> tuple[Tensor, Tensor]:
         with _body_returning(model, type(out)(last_hidden_state=hidden_NH[None])) as calls:
@@ -72,6 +83,52 @@ def score_tokens(
         found = [checkpoint(score, *part, use_reentrant=False) for part in parts]
     zeros_BT = torch.zeros(ids_BT.shape, device=ids_BT.device)
     return TokenScores(*(zeros_BT.masked_scatter(scored_BT, torch.cat(values)) for values in zip(*found, strict=True)))
+
+
+def rows_at_once(model: Any, tokens: int, device: str) -> int:
+    """Return how many sequences of this length a pass with gradient takes, at least 1.
+
+    Args:
+        device: type of the device, such as "cuda".
+    """
+    config = model.config.get_text_config()
+    size = tokens * config.num_hidden_layers * config.hidden_size
+    return max(1, PASS_SIZE.get(device, PASS_SIZE["cpu"]) // size)
+
+
+def _common_beginning(model: Any, ids_BT: Tensor, attend_BT: Tensor, scored_BT: Tensor) -> int:
+    """Return how many tokens all sequences begin with, up to the first whose hidden state is scored.
+
+    0 if it does not pay to compute them once, or the layers cannot do so exactly.
+    """
+    work = (len(ids_BT) - 1) * sum(p.numel() for p in model.parameters())
+    worth = PREFIX_WORK.get(ids_BT.device.type, PREFIX_WORK["cuda"])
+    if work * ids_BT.shape[1] < worth or not _attends_to_all(model):
+        return 0
+    same_BT = (ids_BT == ids_BT[0]) & attend_BT.bool()
+    same_T = (same_BT[:, :-1] & ~scored_BT[:, 1:]).all(0)
+    start = int(same_T.long().cumprod(0).sum())
+    return start if work * start >= worth else 0
+
+
+def _attends_to_all(model: Any) -> bool:
+    """Return whether all layers attend to all earlier tokens, whose keys and values do not depend on later tokens."""
+    caches = require("transformers", extra="train").cache_utils
+    if torch.is_grad_enabled() and any(getattr(m, "gradient_checkpointing", False) for m in model.modules()):
+        return False  # such layers refuse a cache
+    rotary = str(getattr(model.config.get_text_config(), "rope_parameters", None))
+    if "dynamic" in rotary or "longrope" in rotary:  # whose angles depend on the longest sequence
+        return False
+    return {type(layer) for layer in caches.DynamicCache(config=model.config).layers} == {caches.DynamicLayer}
+
+
+def _output_after(model: Any, ids_BT: Tensor, attend_BT: Tensor, start: int) -> Any:
+    """Return body_output() of the tokens from start on, where all sequences are the same before it."""
+    cache = require("transformers", extra="train").DynamicCache(config=model.config)
+    body(model)(input_ids=ids_BT[:1, :start], past_key_values=cache, use_cache=True)
+    for layer in cache.layers:
+        layer.keys, layer.values = (x.expand(len(ids_BT), -1, -1, -1) for x in (layer.keys, layer.values))
+    return body(model)(input_ids=ids_BT[:, start:], attention_mask=attend_BT, past_key_values=cache, use_cache=True)
 
 
 def body_output(model: Any, ids_BT: Tensor, attend_BT: Tensor, **more: Tensor) -> Any:
