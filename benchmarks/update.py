@@ -10,9 +10,11 @@ MODEL is a folder of a pretrained model; without it, the model is small and rand
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -61,20 +63,24 @@ def plain_step(policy: CausalLMPolicy, played: list[Trajectory]) -> Callable[[],
 
 
 def measured(step: Callable[[], Any]) -> tuple[float, float]:
-    """Return the seconds of a step, and the GiB at its peak: resident, or those of the GPU."""
+    """Return the seconds of a step, on a CPU those of one core, and the GiB that it needs besides what is held."""
+    gc.collect()
     if DEVICE == "cuda":
         torch.cuda.reset_peak_memory_stats()
-    else:
-        with open("/proc/self/clear_refs", "w") as file:
-            file.write("5")  # resets the peak
-    started = time.perf_counter()
-    step()
-    if DEVICE == "cuda":
+        held, started = torch.cuda.memory_allocated(), time.perf_counter()
+        step()
         torch.cuda.synchronize()
-        return time.perf_counter() - started, torch.cuda.max_memory_allocated() / 2**30
-    seconds = time.perf_counter() - started
-    with open("/proc/self/status") as file:
-        return seconds, next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 2**20
+        return time.perf_counter() - started, (torch.cuda.max_memory_allocated() - held) / 2**30
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
+    held, started = resident("VmRSS"), time.process_time()
+    step()
+    return time.process_time() - started, (resident("VmHWM") - held) / 2**30
+
+
+def resident(name: str) -> int:
+    """Return the resident bytes of this process, now (VmRSS) or at the peak (VmHWM)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 2**10 * next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 
 def multiplications(bf16: bool) -> float:
@@ -110,7 +116,10 @@ def main() -> int:
     peaks = []
     for run in range(RUNS + 1):
         peak = multiplications(policy.bf16)
-        results = {name: measured(step) for name, step in steps.items()}
+        results = {}
+        for name, step in steps.items():
+            model.zero_grad()
+            results[name] = measured(step)
         if run:  # the first run warms up
             peaks.append(peak)
             for name, result in results.items():
@@ -124,7 +133,7 @@ def main() -> int:
         lines.append(Line(name, seconds, "s"))
         lines.append(Line(f"{name}: tokens", [tokens / s for s in seconds], "1/s"))
         lines.append(Line(f"{name}: arithmetic of all tokens", ratios([work / s for s in seconds], peaks), "of product"))
-        lines.append(Line(f"{name}: memory at the peak", [gib for _, gib in values], "GiB"))
+        lines.append(Line(f"{name}: memory besides what is held", [gib for _, gib in values], "GiB"))
         if name != "plain step":
             lines.append(Line(f"{name} / plain step", ratios(seconds, plain), "ratio"))
     name = sys.argv[1].rstrip("/").rpartition("/")[2] if len(sys.argv) > 1 else "random weights"

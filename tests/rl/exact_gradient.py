@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,7 @@ class Table(torch.nn.Module):
     """The parameters of a policy: the logit of y against x."""
 
     device = torch.device("cpu")
+    config = SimpleNamespace(get_text_config=lambda: SimpleNamespace(num_hidden_layers=1, hidden_size=1))
 
     def __init__(self, seed: int) -> None:
         super().__init__()

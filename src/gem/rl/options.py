@@ -178,7 +178,9 @@ class TrainOptions:
         "divided evenly",
     )
     micro_batch: Count | None = _option(
-        None, "sequences per forward and backward pass; the gradient is that of the minibatch; default: --minibatch"
+        None,
+        "sequences per forward and backward pass; the gradient is that of the minibatch; default: by their length and "
+        "the size of the model, at most --minibatch",
     )
     learning_rate: Positive | None = _option(
         None,

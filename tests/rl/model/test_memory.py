@@ -125,7 +125,8 @@ def test_a_model_that_does_not_run_without_data_has_no_estimate():
 def test_exhausted_memory_is_one_line_with_the_flag_to_lower(error):
     config = TrainConfig()
     for advice, says in (
-        (learning_advice(config), r"lower --micro-batch \(now 64"),
+        (learning_advice(config), r"lower --micro-batch \(now by length, at most 64"),
+        (learning_advice(TrainConfig(micro_batch=8)), r"lower --micro-batch \(now 8"),
         (learning_advice(TrainConfig(micro_batch=1)), "max-new-tokens"),
         (sampling_advice(256), r"lower --slots \(now 256\)"),
         (building_advice(TrainConfig(advantage="gae")), "or --critic-options shared=true or --kl 0, "),

@@ -14,6 +14,7 @@ from gem.errors import BadValue
 from gem.rl.config import TrainConfig
 from gem.rl.estimate.advantages import ADVANTAGES
 from gem.rl.estimate.losses import LOSSES, TokenLoss
+from gem.rl.model import scoring
 from gem.rl.run.learner import Learner, rate_factor
 
 pytestmark = pytest.mark.train
@@ -86,11 +87,12 @@ def test_the_learning_rate_rises_to_its_peak_and_decays_to_a_tenth(updates, ramp
 
 
 @pytest.mark.parametrize("aggregation", ["token-mean", "constant", "sequence-mean"])
-def test_micro_batches_have_the_gradient_and_the_metrics_of_the_minibatch(aggregation):
+def test_micro_batches_have_the_gradient_and_the_metrics_of_the_minibatch(aggregation, monkeypatch):
     policy, start = TabularPolicy(), TabularPolicy(seed=1)
     trajectories = [e.trajectory([x.item() - 0.3 for x in policy.logps(e)]) for e in all_episodes()[:15]]
     found = []
-    for micro_batch in (None, 1, 4):
+    for micro_batch, pass_size in ((None, 2**20), (None, 30), (1, 0), (4, 0)):  # 30 hold two of the longest
+        monkeypatch.setattr(scoring, "PASS_SIZE", {"cpu": pass_size})
         made = learner(policy, aggregation=aggregation, kl=0.1, entropy=0.1, micro_batch=micro_batch)
         made.reference = start  # type: ignore[assignment]
         batch, _ = made.prepare(trajectories)

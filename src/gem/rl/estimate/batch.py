@@ -189,15 +189,14 @@ def minibatches(batch: Sequence[Example], size: int, rng: Random) -> Iterator[li
         yield [batch[i] for i in order[k * len(order) // count : (k + 1) * len(order) // count]]
 
 
-def micro_batches(minibatch: Sequence[Example], size: int | None, pad_id: int) -> Iterator[Minibatch]:
+def micro_batches(minibatch: Sequence[Example], size: int, pad_id: int) -> Iterator[Minibatch]:
     """Yield the parts of a minibatch whose gradients are computed one after another, each of at most `size` examples.
 
-    Examples of similar length are in the same part, which saves padding. None for one part, in the given order.
+    Examples of similar length are in the same part, which saves padding. If all fit, they keep their order.
     """
-    if size is None:
-        yield collate(minibatch, pad_id)
-        return
-    examples = sorted(minibatch, key=_length, reverse=True)  # the longest first, so that memory is exhausted early
+    examples = list(minibatch)
+    if size < len(examples):
+        examples.sort(key=_length, reverse=True)  # the longest first, so that memory is exhausted early
     for start in range(0, len(examples), size):
         yield collate(examples[start : start + size], pad_id)
 

@@ -13,7 +13,7 @@ from gem.errors import BadValue, InfraError
 from gem.rl.config import TrainConfig
 from gem.rl.model.kv_cache import kept_mib
 from gem.rl.model.loading import find_device
-from gem.rl.model.scoring import CHUNK, body
+from gem.rl.model.scoring import CHUNK, body, rows_at_once
 
 _FLOAT_BYTES = 4
 _ADAM_BYTES = 8  # two float32 numbers per trained parameter
@@ -50,7 +50,9 @@ def estimate_memory(model: Any, config: TrainConfig, *, tokens: int) -> MemoryEs
     """
     parameters = list(model.parameters())
     trained = [p for p in parameters if p.requires_grad]
-    rows = min(config.micro_batch or config.minibatch, config.batch)
+    device = find_device(config.device)
+    rows = rows_at_once(model, tokens, torch.device(device).type)
+    rows = min(config.micro_batch or rows, config.minibatch, config.batch)
     vocabulary = model.get_output_embeddings().weight.shape[0]
     slots = config.slots or config.batch
     always = {"weights": _bytes(parameters), "gradients": _bytes(trained)}
@@ -67,7 +69,7 @@ def estimate_memory(model: Any, config: TrainConfig, *, tokens: int) -> MemoryEs
         raise BadValue(f"the memory of {type(model).__name__} cannot be estimated: it does not run without data") from e
     learning = {"activations": activations, "logits": 4 * _LOGIT_COPIES * scored}
     sampled = min(CHUNK, slots * vocabulary)
-    kept = kept_mib(config.kv_cache_mib, find_device(config.device))
+    kept = kept_mib(config.kv_cache_mib, device)
     sampling = {"key-value cache": cache, "kept between turns": min(cache, kept * 2**20)}
     sampling["logits"] = 4 * slots * vocabulary + 24 * sampled
     return MemoryEstimate(always, learning, sampling)
@@ -174,9 +176,9 @@ def explained_memory_errors(advice: str) -> Iterator[None]:
 
 def learning_advice(config: TrainConfig) -> str:
     """Return which flag to lower if memory was exhausted by an update."""
-    size = config.micro_batch or config.minibatch
-    if size > 1:
-        return f"lower --micro-batch (now {size}, which changes no result)"
+    if config.micro_batch != 1:
+        now = config.micro_batch or f"by length, at most {config.minibatch}"
+        return f"lower --micro-batch (now {now}; it changes no result)"
     return "shorter replies (--max-new-tokens) or a smaller model"
 
 

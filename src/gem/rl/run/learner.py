@@ -40,6 +40,7 @@ from gem.rl.metrics import Metrics
 from gem.rl.model.critic import Critic, explained_variance, final_value
 from gem.rl.model.memory import explained_memory_errors, learning_advice
 from gem.rl.model.policy import CausalLMPolicy
+from gem.rl.model.scoring import rows_at_once
 from gem.rl.run.folder import check_intact
 from gem.seeding import stream
 from gem.trajectory import Trajectory
@@ -70,7 +71,10 @@ class Learner:
     def __init__(self, config: TrainConfig, policy: CausalLMPolicy) -> None:
         self.config, self.policy = config, policy
         self.trained = {name: p for name, p in policy.model.named_parameters() if p.requires_grad}
-        self.optimizer = torch.optim.AdamW(self.trained.values(), lr=config.rates.policy, betas=BETAS, weight_decay=0.0)
+        fused = policy.model.device.type == "cuda" or None  # one kernel for all weights; None for the default
+        self.optimizer = torch.optim.AdamW(
+            self.trained.values(), lr=config.rates.policy, betas=BETAS, weight_decay=0.0, fused=fused
+        )
         self.reference: CausalLMPolicy | None = None
         self.critic: Critic | None = None
         self.averages = SeatAverages()
@@ -171,7 +175,7 @@ class Learner:
                 log = self.accumulate(minibatch, divisor)
                 if critic is not None and critic.shared and options is not None:
                     critic.optimizer.zero_grad()
-                    log["value_loss"] = critic.accumulate(minibatch, targets, options.weight, config.micro_batch)
+                    log["value_loss"] = critic.accumulate(minibatch, targets, options.weight, self._rows(minibatch))
                 norm = torch.nn.utils.clip_grad_norm_(self.trained.values(), MAX_GRAD_NORM)
                 if not torch.isfinite(norm):
                     raise InfraError(
@@ -215,7 +219,7 @@ class Learner:
             batch = with_equal_replies(batch)
         episodes = episode_rewards(batch, trajectories, config.kl if config.kl_in == "reward" else 0.0)
         if self.critic is not None:
-            values = self.critic.values(batch, config.micro_batch or config.minibatch)
+            values = self.critic.values(batch, self._rows(batch))
             episodes = [
                 e._replace(values_K=values_K, final_value=final_value(t, values_K))
                 for e, t, values_K in zip(episodes, trajectories, values, strict=True)
@@ -259,7 +263,7 @@ class Learner:
         losses: list[float] = []
         for epoch in range(config.epochs):
             order = stream(config.seed, "critic", update, epoch)
-            losses += critic.fit(batch, targets, config.minibatch, order, config.micro_batch)
+            losses += critic.fit(batch, targets, config.minibatch, order, self._rows(batch))
         return statistics.fmean(losses)
 
     def divisor(self, batch: Sequence[Example], episodes: int) -> float:
@@ -278,7 +282,7 @@ class Learner:
         """
         total: dict[str, float] = {}
         tokens = max(1, trained_tokens(minibatch))
-        for part in micro_batches(minibatch, self.config.micro_batch, self.policy.pad_id):
+        for part in micro_batches(minibatch, self._rows(minibatch), self.policy.pad_id):
             mb = part.to(self.policy.model.device)
             share = float(mb.mask_BT.sum()) / tokens
             loss, log = self.loss(mb, divisor * len(minibatch), share)
@@ -316,12 +320,19 @@ class Learner:
             log["kl_to_start"] = float(penalty.detach())
         return loss, {**log, "loss": float(loss.detach()), "entropy": float(entropy.detach())}
 
+    def _rows(self, examples: Sequence[Example]) -> int:
+        """Return the number of sequences per forward and backward pass."""
+        if self.config.micro_batch is not None:
+            return self.config.micro_batch
+        longest, model = max(len(e.sequence.ids_T) for e in examples), self.policy.model
+        return min(self.config.minibatch, rows_at_once(model, longest, model.device.type))
+
     @torch.no_grad()
     def _logp(self, batch: Sequence[Example], policy: CausalLMPolicy) -> list[list[float]]:
         """Return the log-probabilities of the trained tokens of each example under a policy; 0 for other tokens."""
         found: list[list[float]] = [[] for _ in batch]
         order = sorted(range(len(batch)), key=lambda i: len(batch[i].sequence.ids_T), reverse=True)
-        size = self.config.micro_batch or self.config.minibatch
+        size = self._rows(batch)
         for start in range(0, len(order), size):
             chosen = order[start : start + size]
             mb = collate([batch[i] for i in chosen], policy.pad_id).to(policy.model.device)
