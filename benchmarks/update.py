@@ -10,6 +10,7 @@ MODEL is a folder of a pretrained model; without it, the model is small and rand
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 import time
@@ -18,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from table import Line, ratios, report
 
 from gem.rl.config import TrainConfig
 from gem.rl.data.imitation import RandomTextPolicy
@@ -31,6 +31,7 @@ from gem.rl.run.learner import Learner
 from gem.rollout import collect
 from gem.trajectory import Trajectory
 from gem.vector import make_vec
+from table import Line, ratios, report
 
 RUNS, EPISODES = 3, 32
 ENV = "game:GuessTheNumber-v0-easy"
@@ -65,6 +66,7 @@ def plain_step(policy: CausalLMPolicy, played: list[Trajectory]) -> Callable[[],
 def measured(step: Callable[[], Any]) -> tuple[float, float]:
     """Return the seconds of a step, on a CPU those of one core, and the GiB that it needs besides what is held."""
     gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # glibc keeps freed memory, which would count as held
     if DEVICE == "cuda":
         torch.cuda.reset_peak_memory_stats()
         held, started = torch.cuda.memory_allocated(), time.perf_counter()
@@ -132,7 +134,9 @@ def main() -> int:
         seconds = [value for value, _ in values]
         lines.append(Line(name, seconds, "s"))
         lines.append(Line(f"{name}: tokens", [tokens / s for s in seconds], "1/s"))
-        lines.append(Line(f"{name}: arithmetic of all tokens", ratios([work / s for s in seconds], peaks), "of product"))
+        lines.append(
+            Line(f"{name}: arithmetic of all tokens", ratios([work / s for s in seconds], peaks), "of product")
+        )
         lines.append(Line(f"{name}: memory besides what is held", [gib for _, gib in values], "GiB"))
         if name != "plain step":
             lines.append(Line(f"{name} / plain step", ratios(seconds, plain), "ratio"))

@@ -71,7 +71,9 @@ def test_the_output_layer_sees_only_scored_tokens_and_one_chunk_at_a_time():
 def model_of(kind: str, layers: int = 2, **more: Any) -> Any:
     """Return a small model of an architecture, with random weights."""
     shape = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 2}
-    config = getattr(transformers, f"{kind}Config")(num_hidden_layers=layers, bos_token_id=1, eos_token_id=2, **shape, **more)
+    config = getattr(transformers, f"{kind}Config")(
+        num_hidden_layers=layers, bos_token_id=1, eos_token_id=2, **shape, **more
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return transformers.AutoModelForCausalLM.from_config(config).eval()

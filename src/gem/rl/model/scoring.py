@@ -20,8 +20,8 @@ from torch.utils.checkpoint import checkpoint
 from gem.errors import BadValue, require
 
 CHUNK = 2**24  # logits computed at once: 64 MiB in float32; a few results of this size are held at a time
-# Tokens times layers times hidden size of a pass with gradient. Autograd keeps about 17 numbers for each of these, hence
-# 2 GiB on a CPU, where larger passes are not faster, and about 16 on a GPU, where they are.
+# Tokens times layers times hidden size of a pass with gradient. Autograd keeps 20 to 40 numbers for each: 3 to 4 GiB on
+# a CPU, where larger passes are not faster, and about 30 GiB on a GPU, where they are.
 PASS_SIZE = {"cpu": 2**25, "cuda": 2**28}
 # Parameters times tokens that must be saved so that a pass over a common beginning pays. A GPU takes milliseconds to
 # start the kernels of a pass, a CPU core half a second to compute so much, with gradient.
@@ -61,10 +61,7 @@ def score_tokens(
     scored_BT = scored_BT.clone()
     scored_BT[:, 0] = False
     start = 0 if more else _common_beginning(model, ids_BT, attend_BT, scored_BT)
-    if start:
-        out = _output_after(model, ids_BT, attend_BT, start)
-    else:
-        out = body_output(model, ids_BT, attend_BT, **more)
+    out = _output_after(model, ids_BT, attend_BT, start) if start else body_output(model, ids_BT, attend_BT, **more)
     hidden_NH, token_N = out.last_hidden_state[:, :-1][scored_BT[:, start + 1 :]], ids_BT[scored_BT]
 
     def score(hidden_NH: Tensor, token_N: Tensor) -> tuple[Tensor, Tensor]:

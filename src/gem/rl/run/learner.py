@@ -333,6 +333,8 @@ class Learner:
         found: list[list[float]] = [[] for _ in batch]
         order = sorted(range(len(batch)), key=lambda i: len(batch[i].sequence.ids_T), reverse=True)
         size = self._rows(batch)
+        if policy.model.device.type == "cuda":  # waits for the start of each pass, which needs little memory here
+            size *= 4
         for start in range(0, len(order), size):
             chosen = order[start : start + size]
             mb = collate([batch[i] for i in chosen], policy.pad_id).to(policy.model.device)
