@@ -189,19 +189,36 @@ def minibatches(batch: Sequence[Example], size: int, rng: Random) -> Iterator[li
         yield [batch[i] for i in order[k * len(order) // count : (k + 1) * len(order) // count]]
 
 
-def micro_batches(minibatch: Sequence[Example], size: int, pad_id: int) -> Iterator[Minibatch]:
-    """Yield the parts of a minibatch whose gradients are computed one after another, each of at most `size` examples.
+def micro_batches(minibatch: Sequence[Example], rows: Callable[[int], int], pad_id: int) -> Iterator[Minibatch]:
+    """Yield the parts of a minibatch whose gradients are computed one after another.
 
-    Examples of similar length are in the same part, which saves padding. If all fit, they keep their order.
+    Args:
+        rows: see by_length(). If all examples fit in one part, they keep their order.
     """
-    examples = list(minibatch)
-    if size < len(examples):
-        examples.sort(key=_length, reverse=True)  # the longest first, so that memory is exhausted early
-    for start in range(0, len(examples), size):
-        yield collate(examples[start : start + size], pad_id)
+    groups = by_length(minibatch, rows)
+    for indices in groups if len(groups) > 1 else [range(len(minibatch))]:
+        yield collate([minibatch[i] for i in indices], pad_id)
 
 
-def _length(example: Example) -> int:
+def by_length(batch: Sequence[Example], rows: Callable[[int], int]) -> list[list[int]]:
+    """Divide examples into groups of similar length, which saves padding. Returns the indices of each group.
+
+    The longest are first, so that memory is exhausted early.
+
+    Args:
+        rows: returns the maximum size of a group whose longest example has so many tokens.
+    """
+    order = sorted(range(len(batch)), key=lambda i: length(batch[i]), reverse=True)
+    groups = []
+    while order:
+        size = rows(length(batch[order[0]]))
+        groups.append(order[:size])
+        order = order[size:]
+    return groups
+
+
+def length(example: Example) -> int:
+    """Return the number of tokens."""
     return len(example.sequence.ids_T)
 
 
@@ -217,7 +234,7 @@ def collate(chosen: Sequence[Example], pad_id: int) -> Minibatch:
     fed_BT = np.arange(lengths_B.max())[None] < lengths_B[:, None]
 
     def padded(rows: Iterable[Sequence[float]], fill: int = 0, kind: type = float) -> Tensor:
-        values_BT = np.full(fed_BT.shape, fill, kind)
+        values_BT: Any = np.full(fed_BT.shape, fill, kind)
         values_BT[fed_BT] = list(chain.from_iterable(rows))
         values = torch.from_numpy(values_BT)
         return values if kind is int else values.to(torch.get_default_dtype())

@@ -89,7 +89,7 @@ def rows_at_once(model: Any, tokens: int, device: str) -> int:
         device: type of the device, such as "cuda".
     """
     config = model.config.get_text_config()
-    size = tokens * config.num_hidden_layers * config.hidden_size
+    size: int = tokens * config.num_hidden_layers * config.hidden_size
     return max(1, PASS_SIZE.get(device, PASS_SIZE["cpu"]) // size)
 
 

@@ -23,9 +23,11 @@ from gem.rl.estimate.advantages import EpisodeRewards, Floats, generalized_advan
 from gem.rl.estimate.batch import (
     Example,
     Minibatch,
+    by_length,
     collate,
     counted_tokens,
     episode_rewards,
+    length,
     micro_batches,
     minibatches,
     pack,
@@ -175,7 +177,9 @@ class Learner:
                 log = self.accumulate(minibatch, divisor)
                 if critic is not None and critic.shared and options is not None:
                     critic.optimizer.zero_grad()
-                    log["value_loss"] = critic.accumulate(minibatch, targets, options.weight, self._rows(minibatch))
+                    log["value_loss"] = critic.accumulate(
+                        minibatch, targets, options.weight, self._rows(max(map(length, minibatch)))
+                    )
                 norm = torch.nn.utils.clip_grad_norm_(self.trained.values(), MAX_GRAD_NORM)
                 if not torch.isfinite(norm):
                     raise InfraError(
@@ -219,7 +223,7 @@ class Learner:
             batch = with_equal_replies(batch)
         episodes = episode_rewards(batch, trajectories, config.kl if config.kl_in == "reward" else 0.0)
         if self.critic is not None:
-            values = self.critic.values(batch, self._rows(batch))
+            values = self.critic.values(batch, self._rows(max(map(length, batch))))
             episodes = [
                 e._replace(values_K=values_K, final_value=final_value(t, values_K))
                 for e, t, values_K in zip(episodes, trajectories, values, strict=True)
@@ -263,7 +267,7 @@ class Learner:
         losses: list[float] = []
         for epoch in range(config.epochs):
             order = stream(config.seed, "critic", update, epoch)
-            losses += critic.fit(batch, targets, config.minibatch, order, self._rows(batch))
+            losses += critic.fit(batch, targets, config.minibatch, order, self._rows(max(map(length, batch))))
         return statistics.fmean(losses)
 
     def divisor(self, batch: Sequence[Example], episodes: int) -> float:
@@ -282,7 +286,7 @@ class Learner:
         """
         total: dict[str, float] = {}
         tokens = max(1, trained_tokens(minibatch))
-        for part in micro_batches(minibatch, self._rows(minibatch), self.policy.pad_id):
+        for part in micro_batches(minibatch, self._rows, self.policy.pad_id):
             mb = part.to(self.policy.model.device)
             share = float(mb.mask_BT.sum()) / tokens
             loss, log = self.loss(mb, divisor * len(minibatch), share)
@@ -320,23 +324,18 @@ class Learner:
             log["kl_to_start"] = float(penalty.detach())
         return loss, {**log, "loss": float(loss.detach()), "entropy": float(entropy.detach())}
 
-    def _rows(self, examples: Sequence[Example]) -> int:
-        """Return the number of sequences per forward and backward pass."""
-        if self.config.micro_batch is not None:
-            return self.config.micro_batch
-        longest, model = max(len(e.sequence.ids_T) for e in examples), self.policy.model
-        return min(self.config.minibatch, rows_at_once(model, longest, model.device.type))
+    def _rows(self, tokens: int) -> int:
+        """Return the number of sequences per forward and backward pass, if the longest has so many tokens."""
+        model = self.policy.model
+        return self.config.micro_batch or min(self.config.minibatch, rows_at_once(model, tokens, model.device.type))
 
     @torch.no_grad()
     def _logp(self, batch: Sequence[Example], policy: CausalLMPolicy) -> list[list[float]]:
         """Return the log-probabilities of the trained tokens of each example under a policy; 0 for other tokens."""
         found: list[list[float]] = [[] for _ in batch]
-        order = sorted(range(len(batch)), key=lambda i: len(batch[i].sequence.ids_T), reverse=True)
-        size = self._rows(batch)
-        if policy.model.device.type == "cuda":  # waits for the start of each pass, which needs little memory here
-            size *= 4
-        for start in range(0, len(order), size):
-            chosen = order[start : start + size]
+        # A GPU waits for the start of each pass, and without gradient a larger one fits.
+        times = 4 if policy.model.device.type == "cuda" else 1
+        for chosen in by_length(batch, lambda tokens: times * self._rows(tokens)):
             mb = collate([batch[i] for i in chosen], policy.pad_id).to(policy.model.device)
             rows = policy.score(mb.ids_BT, mb.attend_BT, mb.mask_BT, mb.images).logp_BT.tolist()
             for i, row in zip(chosen, rows, strict=True):
