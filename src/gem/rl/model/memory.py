@@ -176,7 +176,7 @@ def explained_memory_errors(advice: str) -> Iterator[None]:
 
 def learning_advice(config: TrainConfig) -> str:
     """Return which flag to lower if memory was exhausted by an update."""
-    if config.micro_batch != 1:
+    if (config.micro_batch or config.minibatch) > 1:
         now = config.micro_batch or f"by length, at most {config.minibatch}"
         return f"lower --micro-batch (now {now}; it changes no result)"
     return "shorter replies (--max-new-tokens) or a smaller model"
