@@ -209,7 +209,7 @@ SUB_ROWS = {
         ("loading", "cuda_graphs", "critic"),
         ("lora", "memory", "sampling"),
         ("policy",),
-        ("remote", "strategy"),
+        ("agreement", "remote", "strategy"),
         ("__init__",),
     ],
     "rl.data": [("curriculum", "evaluation", "imitation", "self_play"), ("mixture",), ("__init__",)],

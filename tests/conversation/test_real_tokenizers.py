@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import runpy
 from pathlib import Path
 from typing import Any
@@ -144,3 +145,63 @@ def test_header_tokens_that_are_not_special_are_control_tokens(history, reply):
     names = tokenizer.convert_ids_to_tokens(control(chat, ids))
     assert names == ["<:user:>", "<:assistant:>"]
     assert tokenizer.decode(ids) == "<:user:>a<:assistant:>b<end><:assistant:>" + reply
+
+
+MESSAGES = (
+    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>' + '\n' }}{% endfor %}"
+)
+HEADER = "<|im_start|>assistant\n"
+
+
+def generation(condition: str = "add_generation_prompt", header: str = HEADER) -> str:
+    return f"{{% if {condition} %}}{{{{ {header!r} }}}}{{% endif %}}"
+
+
+def with_template(template: str) -> Any:
+    tokenizer = copy.deepcopy(built("chatml"))
+    tokenizer.chat_template = template
+    return tokenizer
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "",
+        generation("add_generation_promt"),
+        generation(header="\n"),
+        generation("add_generation_prompt and messages|length == 1"),
+        generation("add_generation_prompt and messages[0]['role'] == 'system'"),
+        generation("not add_generation_prompt", "<|im_end|>"),
+    ],
+    ids=["none", "misspelled", "a newline", "of the first turn", "after a system message", "an end otherwise"],
+)
+def test_a_template_whose_prompts_end_without_the_header_of_replies_is_refused(ending):
+    with pytest.raises(BadValue, match=r"add_generation_prompt: .*<\|im_start\|>assistant"):
+        ChatFormat(with_template(MESSAGES + ending))
+
+
+THINKS = "{% set think = '<think>\n\n</think>\n\n' if m['role'] == 'assistant' and loop.last else '' %}"
+
+
+@pytest.mark.parametrize(
+    ("template", "header"),
+    [
+        (MESSAGES + generation("true"), HEADER),
+        (MESSAGES + generation(header=HEADER + "<think>\n"), HEADER + "<think>\n"),
+        (
+            MESSAGES.replace("{{", THINKS + "{{", 1).replace("m['content']", "think + m['content']") + generation(),
+            HEADER,
+        ),
+        (MESSAGES + generation(header="<|im_start|>assistant"), "<|im_start|>assistant"),
+        (MESSAGES + generation() + generation("not add_generation_prompt", "<|pad|>"), HEADER),
+    ],
+    ids=["always", "opens thinking", "shows no thinking in the last reply", "without newline", "an end otherwise"],
+)
+def test_headers_that_replies_and_prompts_write_differently_are_accepted(template, header):
+    chat = ChatFormat(with_template(template))
+    assert chat.tokenizer.decode(chat.prompt([user("x")])) == f"<|im_start|>user\nx<|im_end|>\n{header}"
+
+
+def test_a_template_without_headers_is_accepted():
+    chat = ChatFormat(built("strict"))
+    assert chat.tokenizer.decode(chat.prompt([user("x")])) == "<s><inst>x</inst>"

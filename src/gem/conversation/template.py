@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from os.path import commonprefix
 from typing import Any
 
 from gem.errors import BadValue
@@ -35,7 +36,7 @@ class Template:
         image_text: returns the text of an image, with control tokens; None if the model reads no images.
 
     Raises:
-        BadValue: if the tokenizer has no chat template.
+        BadValue: if the tokenizer has no chat template, or one whose prompts end without the header of replies.
     """
 
     def __init__(self, tokenizer: Any, image_text: Callable[[Any], str] | None = None) -> None:
@@ -47,6 +48,8 @@ class Template:
         self._find = re.compile("|".join(map(re.escape, sorted(self.control, key=len, reverse=True))) or r"(?!)")
         self._control_ids = frozenset(self.control.values())
         self._supports_tools: bool | None = None
+        self._check_header([user(_QUESTION)])
+        self._check_header([user(_QUESTION), assistant("ok"), user(_ANSWER)])
 
     def render(self, messages: Sequence[Message], reply: bool = True) -> str:
         """Render a conversation. Message text that looks like a control token is marked.
@@ -195,6 +198,22 @@ class Template:
         if short := [word for word in control if len(word) < 2]:
             raise BadValue(f"the tokenizer's special token {short[0]!r} is a single character, as any text may hold")
         return control
+
+    def _check_header(self, messages: Sequence[Message]) -> None:
+        """Raise BadValue if replies have a header, such as "<|im_start|>assistant", that prompts do not end with."""
+        try:
+            prompt, plain = (self._apply(messages, reply) for reply in (True, False))
+            shown, found, _ = self._apply([*messages, assistant(_REPLY)], False).partition(_REPLY)
+        except Exception:  # of any class; render_plain() reports it if such messages are rendered
+            return
+        # What both begin with: without the header, and without an end that a text without a next reply may have.
+        before = commonprefix([prompt, plain])  # noqa: RUF071
+        header = shown.removeprefix(before).strip()
+        if found and shown.startswith(before) and header and not prompt.removeprefix(before).strip():
+            raise BadValue(
+                f"the chat template ignores add_generation_prompt: it begins replies with {header!r}, and its prompts "
+                "end without; end it with {% if add_generation_prompt %}, this header and {% endif %}"
+            )
 
     def _with_supported_roles(self, messages: Sequence[Message]) -> list[Message]:
         if not any(message["role"] == "tool" for message in messages) or self.supports_tools:

@@ -39,9 +39,16 @@ class Rates(NamedTuple):
 FROM_RANDOM, PRETRAINED, PRETRAINED_LORA = Rates(2e-3, 3e-3), Rates(5e-5, 3e-5), Rates(2e-4, 2e-4)
 
 
+WEIGHTS = (".safetensors", ".bin", ".pt", ".gguf", ".h5", ".msgpack", ".ckpt")  # in the names of files
+
+
 def has_no_weights(model: Path) -> bool:
-    """Return whether a folder describes a model and has no weights, so that they are drawn from a seed."""
-    return (model / "config.json").is_file() and not [*model.glob("*.safetensors"), *model.glob("*.bin")]
+    """Return whether a folder describes a model and has no weights, so that they are drawn from a seed.
+
+    An index of weights, or a part of a download, shows that they are lost.
+    """
+    traces = (mark in file.name for file in model.glob("*") for mark in WEIGHTS)
+    return (model / "config.json").is_file() and not any(traces)
 
 
 def opponent_value(name: str) -> str | float:

@@ -21,8 +21,9 @@ import gem
 from gem.core import Env, Step
 from gem.errors import BadValue
 from gem.rl.config import TrainConfig
-from gem.rl.model.loading import find_device, load_pretrained
+from gem.rl.model.loading import find_device, load_pretrained, save_pretrained
 from gem.rl.model.tiny import CHAT_TEMPLATE, build_tokenizer
+from gem.rl.run.build import load_policy
 from gem.rl.run.trainer import Trainer
 from gem.rollout import collect
 from gem.vector import make_vec
@@ -159,6 +160,31 @@ def test_a_lora_run_trains_only_the_adapter_and_resumes_bit_identically(name, fo
         load_pretrained(newest)
 
 
+@pytest.mark.parametrize("changed", ["model.safetensors", "config.json", "tokenizer_config.json", "template.jinja"])
+def test_a_lora_run_is_not_resumed_or_played_with_another_model_or_template_below_its_adapter(
+    changed, folders, tmp_path
+):
+    pytest.importorskip("peft")
+    base, template = tmp_path / "base", tmp_path / "template.jinja"
+    model, tokenizer = load_pretrained(folders["llama"])
+    save_pretrained(model, tokenizer, base)
+    template.write_text(CHAT_TEMPLATE)
+    with Trainer.start(config(tmp_path, str(base), lora_rank=2, chat_template=str(template), steps=1)) as trainer:
+        trainer.run()
+    run = str(trainer.folder.path)
+    load_policy(run)
+    if changed == "model.safetensors":
+        save_pretrained(load_pretrained(folders["llama"], seed=1)[0], tokenizer, base)
+    elif changed == "template.jinja":
+        template.write_text(CHAT_TEMPLATE + " ")
+    else:
+        content = json.loads((base / changed).read_text())
+        (base / changed).write_text(json.dumps(content | {"rms_norm_eps": 0.1}))
+    for again in (lambda: Trainer.resume(run, steps=2), lambda: load_policy(run)):
+        with pytest.raises(BadValue, match=rf"{changed} .*changed since the run started"):
+            again()
+
+
 @pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings=True`", "ignore:Setting `save_embedding_layers`")
 def test_the_merged_model_keeps_an_adapter_on_the_output_layer_that_is_tied_to_the_input(folders, tmp_path):
     pytest.importorskip("peft")
@@ -181,11 +207,23 @@ def test_a_model_that_cannot_be_sampled_or_scored_is_refused(folders, tmp_path):
         folder = tmp_path / kind
         getattr(transformers, kind)(**options).save_pretrained(folder)
         transformers.AutoTokenizer.from_pretrained(folders["llama"]).save_pretrained(folder)
-        with (
-            Trainer.start(config(tmp_path, str(folder), name=f"run-{kind}")) as trainer,
-            pytest.raises(BadValue, match=says),
-        ):
-            trainer.run()
+        with pytest.raises(BadValue, match=says):
+            Trainer.start(config(tmp_path, str(folder)))
+        assert not (tmp_path / "run").exists()
+
+
+def test_an_episode_with_logits_that_are_not_finite_is_counted_and_not_trained_on(folders, tmp_path):
+    def damage(module: Any, args: Any, kwargs: Any, out: Any) -> None:
+        if kwargs["use_cache"]:  # only while sampling
+            out.logits[0] = torch.nan
+
+    with Trainer.start(config(tmp_path, folders["llama"])) as trainer:
+        trainer.policy.model.register_forward_hook(damage, with_kwargs=True)
+        row = trainer.step()
+        scores = trainer.evaluate(both=False)
+        assert all(torch.isfinite(p).all() for p in trainer.policy.model.parameters())
+    assert 0 < row["failed"] < 8 and row["sampler_gap"] < 1e-4
+    assert scores["greedy"]["failed"] > 0
 
 
 RUNS = "import pathlib; pathlib.Path(r'{}').touch()\n"

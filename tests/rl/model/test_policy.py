@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -20,10 +21,11 @@ from hypothesis import strategies as st
 from gem.errors import BadValue
 from gem.messages import user
 from gem.policies import Reply, Request
+from gem.rl.metrics import summarize
 from gem.rl.model.policy import CausalLMPolicy
 from gem.rl.model.sampling import nucleus, pad_left
 from gem.rl.model.tiny import build_model, build_tokenizer, collect_corpus
-from gem.rollout import collect
+from gem.rollout import collect, play_seeds
 from gem.trajectory import TokenSequence, Trajectory, read_jsonl, write_jsonl
 from gem.vector import make_vec
 from gem.wrappers import get_wrapper_fns
@@ -327,6 +329,73 @@ def test_an_episode_whose_first_prompt_is_past_the_context_limit_is_truncated_an
     assert reply == replace(expected, logprobs=pytest.approx(expected.logprobs, abs=1e-5))
     (trajectory,) = play(policy(model, tokenizer, max_new_tokens=250), episodes=1)
     assert (trajectory.stop_reason, trajectory.truncated, trajectory.turns[0].sampled_ids) == ("max_tokens", True, [])
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"temperature": 0.0}, {"temperature": 0.5}, {"top_p": 0.8}], ids=str)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_reply_with_logits_that_are_not_finite_fails_and_the_others_do_not(model, tokenizer, value, kwargs):
+    player = policy(model, tokenizer, **kwargs)
+    asked = requests(player, 6)
+    expected = player.act(asked)
+    longest = max(range(6), key=lambda row: len(expected[row].sampled_ids))
+    calls = iter(range(10))
+
+    def damage(module: Any, args: Any, out: Any) -> None:
+        if next(calls) == 1:  # the second token; that of one row
+            out.logits[longest] = value
+
+    with damaged(model, damage):
+        replies = player.act(asked)
+    failed = replies.pop(longest)
+    assert failed.failure is not None and "not finite" in failed.failure
+    assert not failed.text and not failed.sampled_ids
+    assert [r.sampled_ids for r in replies] == [r.sampled_ids for i, r in enumerate(expected) if i != longest]
+    assert all(reply.failure is None for reply in replies)
+
+
+@contextmanager
+def damaged(model: Any, hook: Any) -> Iterator[None]:
+    handle = model.register_forward_hook(hook)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def test_one_logit_that_is_not_a_number_is_enough(model, tokenizer):
+    def damage(module: Any, args: Any, out: Any) -> None:
+        out.logits[..., 5] = math.nan
+
+    for temperature in (0.0, 1.0):
+        player = policy(model, tokenizer, temperature=temperature)
+        with damaged(model, damage):
+            assert all(reply.failure for reply in player.act(requests(player, 3)))
+
+
+def test_tokens_that_a_model_rules_out_are_no_failure(model, tokenizer):
+    def rule_out(module: Any, args: Any, out: Any) -> None:
+        out.logits[..., 5:] = -math.inf
+
+    for temperature in (0.0, 1.0):
+        player = policy(model, tokenizer, temperature=temperature)
+        with damaged(model, rule_out):
+            assert all(max(reply.sampled_ids) < 5 for reply in player.act(requests(player, 3)))
+
+
+def test_an_evaluation_counts_episodes_with_logits_that_are_not_finite_as_failed(model, tokenizer):
+    def damage(module: Any, args: Any, out: Any) -> None:
+        out.logits[0] = math.nan
+
+    player = policy(model, tokenizer, temperature=0.0)
+    with (
+        make_vec(EASY, num_envs=2, seed=1, autoreset="disabled", on_unreadable="continue") as vec_env,
+        damaged(model, damage),
+    ):
+        played = play_seeds(vec_env, player, [1, 2, 3, 4])
+    scores = summarize(played)
+    failed = [t for t in played if t.failure is not None]
+    assert scores["failed"] == len(failed) > 0
+    assert all("not finite" in t.failure for t in failed)
 
 
 def test_no_requests_give_no_replies(model, tokenizer):

@@ -6,6 +6,7 @@ Axes: B sequences, T tokens, V vocabulary.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from gem.seeding import derive
 
 CHECK_EVERY = 4  # tokens between looks at which replies have ended, which wait for a GPU
 LEAVE = 0.75  # rows leave the batch when at most this share of it still runs: moving rows takes time
+NOT_FINITE = "InfraError: the model computed logits that are not finite"
 
 
 class CausalLMPolicy:
@@ -62,6 +64,7 @@ class CausalLMPolicy:
 
     Attributes:
         max_prompt_tokens: the context length minus the length of one reply; None if there is no limit.
+        sources: digests of the files that its checkpoints do not hold, by name; see build_policy().
 
     Raises:
         BadValue: for a setting out of range, or a tokenizer without a chat template or end token.
@@ -94,16 +97,18 @@ class CausalLMPolicy:
         self.seed, self.max_batch, self.max_context, self.version = seed, max_batch, max_context, 0
         self.bf16 = bf16
         self.stop_ids = _stop_ids(model, self.chat)
-        limits = (getattr(model.config, "max_position_embeddings", None), max_context)
-        context = min((int(limit) for limit in limits if limit is not None), default=None)
+        context = min((limit for limit in (*context_limits(model.config), max_context) if limit), default=None)
         self.max_prompt_tokens = None if context is None else context - max_new_tokens
-        if self.max_prompt_tokens is not None and self.max_prompt_tokens < 1:
-            raise BadValue(f"max_new_tokens {max_new_tokens} leaves no room for a prompt in the context")
+        if context is not None and context <= max_new_tokens:
+            raise BadValue(
+                f"max_new_tokens {max_new_tokens} leaves no room for a prompt in a context of {context} tokens"
+            )
         self.images, self.kv_cache_mib = images, kept_mib(kv_cache_mib, model.device.type)
         self._in_place = images is None and keeps_only_keys_and_values(model)
         self._shapes: list[Shape] = []  # of keys and values, known after the first token
         self._graphs: DecodeGraphs | None = None
         self._kept = KeptContexts(self.kv_cache_mib * 2**20 if self._in_place else 0)
+        self.sources: dict[str, str] = {}
         self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.chat.eos_id
 
     @property
@@ -159,7 +164,10 @@ class CausalLMPolicy:
         self._kept.clear()
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
-        """Sample a reply to each prompt. One over max_prompt_tokens gets none, with the finish "context_overflow"."""
+        """Sample a reply to each prompt. One over max_prompt_tokens gets none, with the finish "context_overflow".
+
+        A reply fails if the model computes logits for it that are NaN or infinite.
+        """
         limit = self.max_prompt_tokens
         fits = [limit is None or len(request.prompt_ids) <= limit for request in requests]
         fitting = [request for request, fit in zip(requests, fits, strict=True) if fit]
@@ -248,6 +256,9 @@ class CausalLMPolicy:
     def _replies(self, tokens_BT: list[list[int]], logps_BT: list[list[float]]) -> list[Reply]:
         replies = []
         for tokens, logps in zip(tokens_BT, logps_BT, strict=True):
+            if not all(map(math.isfinite, logps)):
+                replies.append(Reply("", failure=NOT_FINITE))
+                continue
             end = next((t for t, token in enumerate(tokens) if token in self.stop_ids), None)
             ids = tokens if end is None else tokens[: end + 1]
             text = self.chat.template.decode(tokens[:end])  # without the end token
@@ -292,8 +303,26 @@ class CausalLMPolicy:
         return torch.autocast(self.model.device.type, torch.bfloat16, enabled=self.bf16)
 
 
+def context_limits(config: Any) -> list[int]:
+    """Return limits of the tokens in a context: the positions of a model, and those before its rotary factors change.
+
+    LongRoPE (arXiv 2402.13753) has other factors once a context exceeds the original length. Keys that were computed
+    before, and other sequences of the batch, then have different factors.
+    """
+    text = config.get_text_config()
+    rotary = getattr(text, "rope_parameters", None) or {}
+    layers = [rotary, *(part for part in rotary.values() if isinstance(part, dict))]  # flat, or by kind of layer
+    switches = [part["original_max_position_embeddings"] for part in layers if part.get("rope_type") == "longrope"]
+    positions = (getattr(text, name, None) for name in ("max_position_embeddings", "max_seq_len"))  # MPT has the other
+    return [int(limit) for limit in (*positions, *switches) if limit]
+
+
 def _stop_ids(model: Any, chat: ChatFormat) -> list[int]:
     """Return the tokens that end a reply. Some models have several, such as <|im_end|> and <|endoftext|>."""
     ids = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
-    of_model = [ids] if isinstance(ids, int) else list(ids or ())
+    if ids is None:
+        ids = getattr(model.config.get_text_config(), "eos_token_id", None)
+    of_model = [] if ids is None else ids if isinstance(ids, list) else [ids]
+    if not all(isinstance(id, int) for id in of_model):
+        raise BadValue(f"eos_token_id of the model must be a number or a list of numbers, got {ids!r}")
     return sorted({chat.eos_id, chat.tokenizer.eos_token_id, *of_model} - {None})

@@ -12,10 +12,12 @@ from typing import Any, Literal
 import torch
 
 from gem.core import unwrapped
+from gem.errors import BadValue
 from gem.registry import make
 from gem.rl.config import TrainConfig
 from gem.rl.environments import tool_wrappers
-from gem.rl.model.loading import find_device, load_images, load_pretrained
+from gem.rl.model.agreement import check_agreement
+from gem.rl.model.loading import find_device, fingerprint, fingerprints, load_images, load_pretrained
 from gem.rl.model.lora import ALL_LINEAR, add_lora, load_lora
 from gem.rl.model.memory import building_advice, explained_memory_errors
 from gem.rl.model.policy import CausalLMPolicy
@@ -30,7 +32,7 @@ def build_policy(config: TrainConfig) -> CausalLMPolicy:
     """Build the policy to train: load config.model or, if it is None, build the embedded model.
 
     Raises:
-        BadValue: if the model cannot be loaded, or LoRA does not fit it.
+        BadValue: if the model cannot be loaded, LoRA does not fit it, or its log-probabilities depend on padding.
         MissingDependency: when the extra [train] or, for LoRA, [lora] is not installed.
     """
     corpus = _corpus(config) if config.model is None or _moves_only(config) else None
@@ -44,7 +46,12 @@ def build_policy(config: TrainConfig) -> CausalLMPolicy:
         right = chain.from_iterable(collect_oracle_actions(env.id, config.seed, env.kwargs) for env in config.envs)
         texts = {*corpus.actions, *right}
         reply_tokens = 2 + max(len(tokenizer.encode(text, add_special_tokens=False)) for text in texts)
-    return _policy(config, model, tokenizer, config.max_new_tokens or reply_tokens, config.model)
+    policy = _policy(config, model, tokenizer, config.max_new_tokens or reply_tokens, config.model)
+    if config.model is not None:
+        check_agreement(policy, alone=config.slots == 1 and (config.micro_batch or config.minibatch) == 1)
+        if config.lora_rank is not None:
+            policy.sources = _sources(config)
+    return policy
 
 
 def load_checkpoint(source: Path, config: TrainConfig) -> tuple[CausalLMPolicy, dict[str, Any]]:
@@ -53,17 +60,28 @@ def load_checkpoint(source: Path, config: TrainConfig) -> tuple[CausalLMPolicy, 
     Also sets the number of threads of the run, which decides the order of sums.
 
     Raises:
-        BadValue: if the model cannot be loaded.
+        BadValue: if the model cannot be loaded; or, with LoRA, if the model or the chat template below the adapter has
+            changed since the start of the run.
     """
     torch.set_num_threads(config.torch_threads)
     state: dict[str, Any] = json.loads((source / "state.json").read_text())
+    sources: dict[str, str] = {}
     if config.lora_rank is None:
         model, tokenizer = load_pretrained(source)
     else:
         assert config.model is not None
         model, tokenizer = _load(config, config.model)
+        sources = _sources(config)
+        before = state.get("sources", sources)  # older versions did not save them
+        if changed := sorted(name for name in {*sources, *before} if sources.get(name) != before.get(name)):
+            raise BadValue(
+                f"{', '.join(changed)} of {config.model!r} changed since the run started, and the adapter fits "
+                "only the model that it was trained with; restore the files, or start a new run"
+            )
         load_lora(model, source)
-    return _policy(config, model, tokenizer, state["max_new_tokens"], config.model and source), state
+    policy = _policy(config, model, tokenizer, state["max_new_tokens"], config.model and source)
+    policy.sources = sources
+    return policy, state
 
 
 def load_policy(
@@ -134,6 +152,13 @@ def _moves_only(config: TrainConfig) -> bool:
             if tool_wrappers(env) or not getattr(unwrapped(made), "moves_only", False):
                 return False
     return True
+
+
+def _sources(config: TrainConfig) -> dict[str, str]:
+    """Return a digest of each file that a checkpoint with an adapter does not hold, by name."""
+    assert config.model is not None
+    template = config.chat_template
+    return fingerprints(config.model) | ({} if template is None else {template: fingerprint(Path(template))})
 
 
 def _load(config: TrainConfig, name: str) -> tuple[Any, Any]:

@@ -364,6 +364,7 @@ class Trainer:
             "loaded": self.loaded,
             "warm_up": self.warm_up,
             "max_new_tokens": self.policy.max_new_tokens,
+            "sources": self.policy.sources,
             "seconds": self.seconds,
             "cpu_seconds": self.cpu_seconds,
             "sizes": self.folder.sizes(),
