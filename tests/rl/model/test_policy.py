@@ -334,23 +334,19 @@ def test_an_episode_whose_first_prompt_is_past_the_context_limit_is_truncated_an
 @pytest.mark.parametrize("kwargs", [{}, {"temperature": 0.0}, {"temperature": 0.5}, {"top_p": 0.8}], ids=str)
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_reply_with_logits_that_are_not_finite_fails_and_the_others_do_not(model, tokenizer, value, kwargs):
+    def damage(module: Any, args: Any, out: Any) -> None:
+        out.logits[0] = value  # of one row of the batch
+
     player = policy(model, tokenizer, **kwargs)
     asked = requests(player, 6)
     expected = player.act(asked)
-    longest = max(range(6), key=lambda row: len(expected[row].sampled_ids))
-    calls = iter(range(10))
-
-    def damage(module: Any, args: Any, out: Any) -> None:
-        if next(calls) == 1:  # the second token; that of one row
-            out.logits[longest] = value
-
     with damaged(model, damage):
-        replies = player.act(asked)
-    failed = replies.pop(longest)
-    assert failed.failure is not None and "not finite" in failed.failure
-    assert not failed.text and not failed.sampled_ids
-    assert [r.sampled_ids for r in replies] == [r.sampled_ids for i, r in enumerate(expected) if i != longest]
-    assert all(reply.failure is None for reply in replies)
+        replies = policy(model, tokenizer, **kwargs).act(asked)
+    failed = [reply for reply in replies if reply.failure is not None]
+    assert 0 < len(failed) < 6
+    assert all("not finite" in reply.failure and not reply.text and not reply.sampled_ids for reply in failed)
+    for reply, other in zip(replies, expected, strict=True):
+        assert reply.failure is not None or reply.sampled_ids == other.sampled_ids
 
 
 @contextmanager
