@@ -1,8 +1,9 @@
-"""A model on a GPU, in at most nine minutes: time of a decode step, of a rollout and of an update, and memory.
+"""A model on a GPU, in at most nine minutes: time of a decode step, a rollout, an update and of learning, and memory.
 
 Decode steps are those of 64, 256 and 512 replies of 64 tokens. Besides CausalLMPolicy, whose steps are CUDA graphs,
 they are measured without graphs, with `model.generate` of transformers, and with its static cache, which compiles for a
-minute or two and is left out if --seconds are nearly over. Rollouts and updates are the last three of five.
+minute or two and is left out if --seconds are nearly over. Rollouts and updates are the last three of five. Learning
+ends when a greedy evaluation on GuessTheNumber-easy is won entirely, twice in a row, or after three minutes.
 
     python benchmarks/gpu.py --model FOLDER
     python benchmarks/gpu.py --tiny --device cpu   # a random model and small batches, to try the script
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -28,7 +30,7 @@ from gem.rl.run.build import build_policy
 from gem.rl.run.trainer import Trainer
 from table import Line, report
 
-BATCHES, SECONDS_TO_COMPILE = 5, 120.0
+BATCHES, SECONDS_TO_COMPILE, MINUTES_TO_LEARN = 5, 120.0, 3.0
 
 
 def main() -> int:
@@ -56,6 +58,7 @@ def main() -> int:
     lines += [Line("memory of sampling, peak", [peak_mib(policy)], "MiB")]
     del policy
     lines += rollout_and_update(config)
+    lines += learning(replace(config, steps=2 if args.tiny else 200, out=tempfile.mkdtemp()))
     if time.monotonic() + SECONDS_TO_COMPILE < ends:
         lines += static_cache(build_policy(config), 4 if args.tiny else 256, tokens)
     name = torch.cuda.get_device_name() if args.device.startswith("cuda") else args.device
@@ -103,6 +106,19 @@ def rollout_and_update(config: TrainConfig) -> list[Line]:
         Line(f"update of {config.batch} episodes", learn, "s", 0.35, at_most=True),
         Line("sampler_gap", gaps, "nats per 1,000 tokens", 10.0, at_most=True),
         Line("memory of training, peak", [peak], "MiB"),
+    ]
+
+
+def learning(config: TrainConfig) -> list[Line]:
+    config = replace(config, max_new_tokens=None, eval_every=3, until="greedy=1", minutes=MINUTES_TO_LEARN)
+    with Trainer.start(config) as trainer:
+        rows: list[dict[str, Any]] = []
+        trainer.run(rows.append)
+    solved = f"to greedy success 1, {trainer.update} updates" if trainer.reached else "ended before greedy success 1"
+    scores = [row["eval"]["greedy"]["success"] for row in rows if "eval" in row]
+    return [
+        Line(f"learning, with start and warm-up, {solved}", [rows[-1]["time"]["seconds"]], "s", 90.0, at_most=True),
+        Line("greedy success of the evaluations", scores, ""),
     ]
 
 
