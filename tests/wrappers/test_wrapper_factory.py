@@ -11,7 +11,8 @@ from gem.wrappers import WRAPPER_FACTORY, EpisodeTrackingWrapper, ObservationWra
 
 class Template:
     def apply_chat_template(self, messages, tokenize, add_generation_prompt):
-        return "|".join(m["content"] for m in messages)
+        text = "|".join(m["content"] for m in messages)
+        return f"{text}|" if add_generation_prompt else text
 
 
 def wrapped(names: str, tokenizer=None):
