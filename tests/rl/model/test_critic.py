@@ -119,6 +119,19 @@ def test_a_separate_critic_respects_the_micro_batch_and_trains_float32_weights()
     assert {p.dtype for p in critic.network.parameters()} == {torch.float32}
 
 
+def test_the_steps_of_an_epoch_have_nearly_equal_numbers_of_sequences():
+    sizes = []
+
+    class Watched(Critic):
+        def accumulate(self, minibatch, *args, **more):
+            sizes.append(len(minibatch))
+            return super().accumulate(minibatch, *args, **more)
+
+    batch, targets = pack([chain(StopReason.MAX_TURNS)] * 9), [np.array([0.5, 1.0])] * 9
+    Watched(LastToken(), 0, learning_rate=0.03, max_norm=1.0).fit(batch, targets, 4, random.Random(0))
+    assert sizes == [3, 3, 3]
+
+
 def test_a_critic_whose_gradient_is_not_finite_names_its_learning_rate():
     critic = Critic(LastToken(), 0, learning_rate=0.03, max_norm=1.0)
     batch = pack([chain(StopReason.MAX_TURNS)])

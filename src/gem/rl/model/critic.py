@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gem.errors import InfraError
 from gem.rl.estimate.advantages import Floats
-from gem.rl.estimate.batch import Example, collate
+from gem.rl.estimate.batch import Example, collate, minibatches
 from gem.rl.estimate.losses import BETAS
 from gem.rl.model.scoring import body_output
 from gem.trajectory import Trajectory
@@ -82,17 +82,16 @@ class Critic:
         """Run one epoch of regression on the returns of the turns of each episode. Returns the losses of its steps.
 
         Args:
-            size: sequences per step.
+            size: sequences per step, at most; the batch is divided evenly.
             micro_batch: sequences per forward pass; None for all of a step.
 
         Raises:
             InfraError: if the gradient is not finite.
         """
-        indices, losses = list(range(len(batch))), []
-        order.shuffle(indices)
-        for start in range(0, len(indices), size):
+        losses = []
+        for minibatch in minibatches(batch, size, order):
             self.optimizer.zero_grad()
-            losses.append(self.accumulate([batch[i] for i in indices[start : start + size]], targets, size=micro_batch))
+            losses.append(self.accumulate(minibatch, targets, size=micro_batch))
             self.step()
         return losses
 
