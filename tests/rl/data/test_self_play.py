@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 
 import gem.rl.run.trainer
 from gem.errors import BadValue
-from gem.policies import RandomPolicy
+from gem.policies import RandomPolicy, Reply
 from gem.rl.config import TrainConfig
 from gem.rl.data.self_play import PastPolicies, SeatAverages, SelfPlayCollector
 from gem.rl.estimate.advantages import EpisodeRewards, seat
@@ -92,6 +92,15 @@ def test_a_game_against_a_fixed_player_gives_the_episode_of_the_learner_in_eithe
     assert Counter(e.group_id for e in episodes).keys() == {"seat 0", "seat 1"}
     assert len(points["best"]) == 40
     assert sum(points["best"]) < 20
+
+
+def test_a_game_that_fails_at_its_first_move_gives_failed_episodes():
+    class Failing(RandomPolicy):
+        def act(self, requests):
+            return [Reply("", failure="InfraError: no logits") for _ in requests]
+
+    episodes = collector().collect(Failing(), episodes=4).trajectories
+    assert [e.failure for e in episodes] == ["InfraError: no logits"] * 4
 
 
 def test_batches_go_on_where_the_state_says():

@@ -117,7 +117,8 @@ class SelfPlayCollector:
     def collect(self, policy: Policy, *, episodes: int) -> Batch:
         """Play games until there are that many episodes, or one more. Returns them in the order of the games.
 
-        A seat that was never to act gives no episode. Points are those against opponents of the pool.
+        A seat that was never to act gives no episode, unless the game failed. Points are those against opponents of the
+        pool.
         """
         games: list[_Game] = []
         count = 0
@@ -168,6 +169,6 @@ def _episodes(played: PlayedGame, *, both: bool) -> list[Trajectory]:
     for seat, agent in enumerate(played.order):
         trajectory = played.trajectories[agent]
         trajectory.group_id = f"seat {seat}"
-        if trajectory.turns and (both or agent == LEARNER):
+        if (trajectory.turns or trajectory.failure) and (both or agent == LEARNER):
             episodes.append(trajectory)
     return episodes
