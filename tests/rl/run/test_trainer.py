@@ -477,6 +477,9 @@ def test_a_run_ends_in_time_with_an_evaluation_and_a_checkpoint_and_can_be_given
     assert "eval" in rows[-1] and not any("eval" in row for row in rows[:-1])
     assert [path.name for path in (tmp_path / "timed" / "checkpoints").iterdir()][-1:] == [f"update-{len(rows):06d}"]
     monkeypatch.undo()
+    for more in ({"steps": 12}, {"minutes": 5.0}):  # the clock of the test ran for longer
+        with pytest.raises(BadValue, match=r"minutes must exceed the \d+(\.\d+)? that the run has taken"):
+            Trainer.resume(str(tmp_path / "timed"), **more)
     resumed = Trainer.resume(str(tmp_path / "timed"), minutes=10_000.0)
     resumed.run()
     assert resumed.update == 9

@@ -108,7 +108,8 @@ class Trainer:
                 the run.
 
         Raises:
-            BadValue: if the folder is not a run, the checkpoint is damaged, or that many updates are already done.
+            BadValue: if the folder is not a run, the checkpoint is damaged, or that many updates or minutes are already
+                done.
         """
         started = time.perf_counter()
         folder, config = RunFolder.open(path)
@@ -136,6 +137,11 @@ class Trainer:
         trainer.warm_up = state.get("warm_up", [])
         trainer._seconds_before, trainer._cpu_before = state["seconds"], state["cpu_seconds"]
         trainer._late = trainer.out_of_time
+        if trainer._late and (steps or minutes):
+            trainer.close()
+            raise BadValue(
+                f"minutes must exceed the {trainer.seconds / 60:.3g} that the run has taken, got {config.minutes:g}"
+            )
         folder.truncate_to(state["sizes"])
         folder.write_config(config)
         for row in folder.read_metrics():
