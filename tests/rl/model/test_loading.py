@@ -129,6 +129,21 @@ def test_a_folder_that_lost_its_weights_is_not_initialized_at_random(trace, toke
         load_pretrained(tmp_path)
 
 
+def test_errors_name_the_missing_file_or_entry_and_the_folder_of_a_run(tokenizer, tmp_path):
+    save_model(tmp_path, tokenizer)
+    (tmp_path / "tokenizer.json").unlink()
+    with pytest.raises(BadValue, match=r"tokenizer\.json is missing"):
+        load_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").rename(tmp_path / "model-00001-of-00001.safetensors")
+    (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": {}}')
+    with pytest.raises(BadValue, match="entry 'metadata' is missing"):
+        load_pretrained(tmp_path)
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "metrics.jsonl").touch()
+    with pytest.raises(BadValue, match="is the folder of a run"):
+        load_pretrained(tmp_path)
+
+
 # Configurations
 
 

@@ -65,6 +65,8 @@ def load_pretrained(
     safetensors = require("safetensors", extra="train")
     if (Path(name) / "adapter_config.json").is_file():
         raise BadValue(f"{os.fspath(name)!r} holds only a LoRA adapter; give a folder of the merged model")
+    if (Path(name) / "checkpoints").is_dir() and (Path(name) / "metrics.jsonl").is_file():
+        raise BadValue(f"{os.fspath(name)!r} is the folder of a run; give a model, such as one in its checkpoints/")
     try:
         template = None if chat_template is None else Path(chat_template).read_text(encoding="utf-8")
     except (OSError, ValueError) as e:
@@ -219,6 +221,10 @@ def _reason(error: Exception) -> str:
         return "it needs Python code of its folder, which gem does not run; only models of transformers are loaded"
     if isinstance(error, pickle.UnpicklingError):
         return "a .bin file is damaged or holds objects that could run code; save the weights as safetensors"
+    if "backend tokenizer" in str(error):
+        return "tokenizer.json is missing, or sentencepiece or tiktoken to convert the files of an older tokenizer"
+    if isinstance(error, KeyError):
+        return f"the entry {error} is missing in one of its files"
     return _first_line(error)
 
 
