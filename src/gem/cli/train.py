@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from gem.rl.data.imitation import WarmUp
     from gem.rl.run.trainer import Trainer
 
+MOST = 0.5  # readable replies after a warm-up, below which there is a warning
 LONGER = frozenset({"steps", "minutes"})  # flags that --resume allows
 INTERRUPTED = 130  # exit code that shells report for SIGINT
 _HELP = {f.name: dict(f.metadata) for f in fields(TrainConfig)}
@@ -306,6 +307,13 @@ class _Display:
         if self.taught is not None and self.taught.steps:
             text = f"after the warm-up (format only): {_taught(self.taught)}"
             self.console.print(text, soft_wrap=True, highlight=False)
+            if self.taught.readable is not None and self.taught.readable < MOST:
+                self.console.print(
+                    "warning: most replies still cannot be read, and such episodes have equal rewards; take an easier "
+                    "environment, a better model, or more --imitation-steps",
+                    soft_wrap=True,
+                    highlight=False,
+                )
         self._print_scores("before learning", scores)
 
     def _print_scores(self, when: str, scores: dict[str, Any]) -> None:

@@ -121,7 +121,7 @@ class TrainConfig(TrainOptions):
                 max_new_tokens=env.max_new_tokens or self.max_new_tokens,
                 split=self.eval_split if env.split is None else env.split,
                 temperature=self.eval_temperature if env.temperature is None else env.temperature,
-                episodes=env.episodes or self.eval_episodes,
+                episodes=env.episodes or self.eval_episodes or (500 if self.model is None else 64),
             )
             for env in sets
         )

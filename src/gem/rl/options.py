@@ -215,8 +215,10 @@ class TrainOptions:
         "learning rate of the warm-up; default: 3e-5 for a pretrained --model, 2e-4 for its LoRA adapter, else 3e-3",
     )
     eval_every: Count = _option(20, "updates between evaluations")
-    eval_episodes: Count = _option(
-        500, "maximum number of episodes per evaluation; of a data set, each row counts once"
+    eval_episodes: Count | None = _option(
+        None,
+        "maximum number of episodes per evaluation; of a data set, each row counts once; default: 500, or 64 for "
+        "--model",
     )
     eval_env: Sequence[str | EvalSetting | Mapping[str, Any]] = _option(
         (), "environments to evaluate on, each a set in the metrics; default: those of training"

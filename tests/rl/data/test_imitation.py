@@ -14,7 +14,14 @@ import gem
 from gem.errors import BadValue
 from gem.policies import oracle
 from gem.rl.config import TrainConfig
-from gem.rl.data.imitation import FROM_RANDOM, PRETRAINED, even_parts, imitate_random_play, readable_share
+from gem.rl.data.imitation import (
+    FROM_RANDOM,
+    PRETRAINED,
+    PRETRAINED_ANSWERS,
+    even_parts,
+    imitate_random_play,
+    readable_share,
+)
 from gem.rl.estimate.batch import pack
 from gem.rl.model.policy import CausalLMPolicy
 from gem.rl.model.tiny import build_model, build_tokenizer, collect_corpus
@@ -113,8 +120,14 @@ def play_random(episodes):
 
 
 def test_a_model_that_knows_nothing_is_unreadable_and_random_play_is_not_counted(policy):
-    assert readable_share(policy, play, 256, 1) < 0.2
-    assert readable_share(policy, play, 256, 1) == readable_share(policy, play, 256, 1)
+    assert readable_share(policy, play, FROM_RANDOM, 1) < 0.2
+    assert readable_share(policy, play, FROM_RANDOM, 1) == readable_share(policy, play, FROM_RANDOM, 1)
+
+
+def test_replies_that_were_cut_count_only_where_an_action_is_a_move(policy):
+    policy.max_new_tokens = 1
+    assert readable_share(policy, play, PRETRAINED, 1) < 0.2
+    assert readable_share(policy, play, PRETRAINED_ANSWERS, 1) == 1.0  # they may be thoughts
 
 
 def test_zero_steps_skip_the_warm_up(tmp_path: Path):

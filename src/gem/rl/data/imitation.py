@@ -23,6 +23,7 @@ from gem.trajectory import Trajectory
 EPISODES_PER_ROUND = 32
 RAMP_STEPS = 4  # of linear increase of the learning rate, because Adam's first steps are as large as later ones
 DIVERGED = 1.0  # nats per token by which the loss may exceed that of the first step
+CUT = frozenset({"length", "context_overflow"})  # ends of a reply at its limit
 UNREADABLE = frozenset({"no_action", "no_answer"})  # reasons in info["invalid"]; the others name an illegal action
 
 
@@ -37,6 +38,7 @@ class Schedule(NamedTuple):
         readable: share of readable replies that ends it.
         in_a_row: checks in a row that must have this share.
         first: whether there is a check before the first step.
+        counts_cut: whether a reply that was cut at its limit is unreadable; else it does not count.
     """
 
     tokens: int
@@ -46,12 +48,15 @@ class Schedule(NamedTuple):
     readable: float
     in_a_row: int
     first: bool
+    counts_cut: bool = True
 
 
 # 400,000 tokens take the embedded model about 30 s of one core. Of a pretrained model, each further step on random
 # actions costs some of what it knows, and 2,000 tokens were enough for SmolLM2-135M-Instruct.
 FROM_RANDOM = Schedule(400_000, 2048, 40_000, 256, 0.98, 2, False)
 PRETRAINED = Schedule(20_000, 512, 2_000, 64, 0.95, 1, True)
+# Random answers to questions teach a model not to think first, so they are for models that hardly ever give an answer.
+PRETRAINED_ANSWERS = PRETRAINED._replace(readable=0.5, counts_cut=False)
 
 
 class RandomTextPolicy:
@@ -172,23 +177,23 @@ def even_parts(batch: Sequence[Example], tokens: int) -> Iterator[list[Example]]
         yield [example for _, example in part]
 
 
-def readable_share(policy: CausalLMPolicy, play: Play, replies: int, number: int) -> float:
+def readable_share(policy: CausalLMPolicy, play: Play, schedule: Schedule, number: int) -> float:
     """Return the share of sampled replies that the environments can read, in states of random legal play.
 
-    A reply that was cut at its limit is not readable. An illegal move is.
+    An illegal move is readable.
 
     Args:
-        replies: maximum number of them.
+        schedule: has the number of replies, and whether those that were cut count; 1 if none counts.
         number: of the check; each has its own random stream.
     """
-    probe = _Probe(policy.variant(seed=derive(policy.seed, "readable", number)), replies)
+    probe = _Probe(policy.variant(seed=derive(policy.seed, "readable", number)), schedule.check_replies)
     found = [
-        turn.finish not in ("length", "context_overflow") and turn.invalid not in UNREADABLE
-        for t in play(probe, max(1, replies // 2), number)
+        turn.finish not in CUT and turn.invalid not in UNREADABLE
+        for t in play(probe, max(1, schedule.check_replies // 2), number)
         for k, turn in enumerate(t.turns)
-        if (t.slot, t.episode, k) in probe.asked
+        if (t.slot, t.episode, k) in probe.asked and (schedule.counts_cut or turn.finish not in CUT)
     ]
-    return sum(found) / max(1, len(found))
+    return sum(found) / len(found) if found else 1.0
 
 
 class _Probe(RandomTextPolicy):

@@ -35,7 +35,7 @@ def build_policy(config: TrainConfig) -> CausalLMPolicy:
         BadValue: if the model cannot be loaded, LoRA does not fit it, or its log-probabilities depend on padding.
         MissingDependency: when the extra [train] or, for LoRA, [lora] is not installed.
     """
-    corpus = _corpus(config) if config.model is None or _moves_only(config) else None
+    corpus = _corpus(config) if config.model is None or moves_only(config) else None
     if config.model is None and corpus is not None:
         tokenizer = build_tokenizer([*corpus.observations, *corpus.actions])
         model = build_model(tokenizer, config.seed)
@@ -145,7 +145,7 @@ def _corpus(config: TrainConfig) -> Corpus:
     return Corpus(*(list(chain.from_iterable(texts)) for texts in zip(*corpora, strict=True)))
 
 
-def _moves_only(config: TrainConfig) -> bool:
+def moves_only(config: TrainConfig) -> bool:
     """Return whether the longest legal action bounds the replies in all environments of a run."""
     for env in config.envs:
         with make(env.id, **env.kwargs) as made:

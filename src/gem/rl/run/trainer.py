@@ -28,7 +28,14 @@ from gem.registry import make
 from gem.rl.checks import check_images, check_names, check_trainable, samples_actions
 from gem.rl.config import PAST, TrainConfig
 from gem.rl.data.evaluation import plan_evaluation
-from gem.rl.data.imitation import FROM_RANDOM, PRETRAINED, WarmUp, imitate_random_play, readable_share
+from gem.rl.data.imitation import (
+    FROM_RANDOM,
+    PRETRAINED,
+    PRETRAINED_ANSWERS,
+    WarmUp,
+    imitate_random_play,
+    readable_share,
+)
 from gem.rl.data.mixture import Mixture, players
 from gem.rl.data.self_play import PAST_EVERY, PastPolicies
 from gem.rl.metrics import Metrics, one_of_each, peak_memory_mib, summarize, summarize_each
@@ -36,7 +43,7 @@ from gem.rl.model.loading import find_device
 from gem.rl.model.memory import DiskEstimate, building_advice, estimate_disk, explained_memory_errors
 from gem.rl.model.policy import CausalLMPolicy
 from gem.rl.model.remote import RemoteSampler, weight_sync
-from gem.rl.run.build import build_policy, load_checkpoint
+from gem.rl.run.build import build_policy, load_checkpoint, moves_only
 from gem.rl.run.evaluator import Evaluator
 from gem.rl.run.folder import RunFolder, complete_checkpoints, newest_checkpoint, save_checkpoint, write_complete
 from gem.rl.run.learner import Learner
@@ -73,6 +80,7 @@ class Trainer:
         self.warm_up: list[Metrics] = []  # the first row of metrics has it
         self.loaded: Metrics = {}
         self.untrained: Metrics = {}
+        self._update_seconds = 0.0  # of the last one
         self._late = False  # whether config.minutes are over
         self._mirror: MetricsMirror | None = None
         self._saved: int | None = None  # the update of the newest checkpoint
@@ -154,8 +162,9 @@ class Trainer:
 
     @property
     def out_of_time(self) -> bool:
-        """Whether config.minutes are over after one more evaluation, which takes about as long as the last one."""
-        return self.config.minutes is not None and self.seconds + self.evaluator.seconds >= 60 * self.config.minutes
+        """Whether config.minutes would be over after another update and an evaluation as long as the last ones."""
+        more = self._update_seconds + self.evaluator.seconds
+        return self.config.minutes is not None and self.seconds + more >= 60 * self.config.minutes
 
     @property
     def reached(self) -> bool:
@@ -277,6 +286,7 @@ class Trainer:
             metrics["envs"] = summarize_each([env.label for env in self.config.envs], batch, envs)
         metrics["warnings"] = self.monitor.check(metrics)
         finished = time.perf_counter()
+        self._update_seconds = finished - started
         self._late = self.out_of_time
         if self.done or self.update % self.config.eval_every == 0:
             targets = self.config.targets
@@ -385,7 +395,8 @@ class Trainer:
         should_stop: Callable[[], bool],
     ) -> None:
         config = self.config
-        schedule = PRETRAINED if config.pretrained else FROM_RANDOM
+        of_model = PRETRAINED if moves_only(config) else PRETRAINED_ANSWERS
+        schedule = of_model if config.pretrained else FROM_RANDOM
         done = WarmUp()
 
         def on_step(state: WarmUp) -> None:
@@ -407,7 +418,7 @@ class Trainer:
                 closing(self._mixture("readable", slots, 1)) as fresh,
             ):
                 fresh_play = functools.partial(play, fresh)
-                check = functools.partial(readable_share, self.policy, fresh_play, schedule.check_replies)
+                check = functools.partial(readable_share, self.policy, fresh_play, schedule)
                 done = imitate_random_play(
                     self.policy,
                     functools.partial(play, mixture),
