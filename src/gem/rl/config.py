@@ -36,7 +36,7 @@ class Rates(NamedTuple):
 
 
 # Larger ones of the warm-up destroy what a pretrained model knows: at 3e-3, SmolLM2's loss rose from 0.9 to 10 nats.
-FROM_RANDOM, PRETRAINED, PRETRAINED_LORA = Rates(2e-3, 3e-3), Rates(5e-5, 3e-5), Rates(2e-4, 2e-4)
+NEW_RATES, WHOLE_RATES, LORA_RATES = Rates(2e-3, 3e-3), Rates(5e-5, 3e-5), Rates(2e-4, 2e-4)
 
 
 WEIGHTS = (".safetensors", ".bin", ".pt", ".gguf", ".h5", ".msgpack", ".ckpt")  # in the names of files
@@ -204,8 +204,8 @@ class TrainConfig(TrainOptions):
     @property
     def rates(self) -> Rates:
         """The peak learning rates."""
-        whole = PRETRAINED if self.lora_rank is None else PRETRAINED_LORA
-        default = whole if self.pretrained else FROM_RANDOM
+        pretrained = WHOLE_RATES if self.lora_rank is None else LORA_RATES
+        default = pretrained if self.pretrained else NEW_RATES
         return Rates(self.learning_rate or default.policy, self.imitation_rate or default.warm_up)
 
     @property

@@ -130,6 +130,17 @@ def test_replies_that_were_cut_count_only_where_an_action_is_a_move(policy):
     assert readable_share(policy, play, PRETRAINED_ANSWERS, 1) == 1.0  # they may be thoughts
 
 
+def test_a_check_in_which_all_episodes_fail_finds_nothing_readable(policy):
+    def failing(player, episodes, number):
+        played = play(player, episodes, number)
+        for trajectory in played:
+            trajectory.turns.clear()
+        return played
+
+    for schedule in (FROM_RANDOM, PRETRAINED, PRETRAINED_ANSWERS):
+        assert readable_share(policy, failing, schedule, 1) == 0.0
+
+
 def test_zero_steps_skip_the_warm_up(tmp_path: Path):
     few = {"steps": 1, "batch": 8, "minibatch": 8, "eval_episodes": 4}
     with Trainer.start(TrainConfig(out=str(tmp_path), name="none", imitation_steps=0, **few)) as trainer:

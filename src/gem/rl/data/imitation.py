@@ -183,17 +183,21 @@ def readable_share(policy: CausalLMPolicy, play: Play, schedule: Schedule, numbe
     An illegal move is readable.
 
     Args:
-        schedule: has the number of replies, and whether those that were cut count; 1 if none counts.
+        schedule: has the number of replies, and whether those that were cut count; 1 if all were cut and none counts.
         number: of the check; each has its own random stream.
     """
     probe = _Probe(policy.variant(seed=derive(policy.seed, "readable", number)), schedule.check_replies)
-    found = [
-        turn.finish not in CUT and turn.invalid not in UNREADABLE
+    turns = [
+        turn
         for t in play(probe, max(1, schedule.check_replies // 2), number)
         for k, turn in enumerate(t.turns)
-        if (t.slot, t.episode, k) in probe.asked and (schedule.counts_cut or turn.finish not in CUT)
+        if (t.slot, t.episode, k) in probe.asked
     ]
-    return sum(found) / len(found) if found else 1.0
+    whole = [turn for turn in turns if turn.finish not in CUT]
+    if turns and not whole and not schedule.counts_cut:
+        return 1.0
+    readable = sum(turn.invalid not in UNREADABLE for turn in whole)
+    return readable / max(1, len(turns if schedule.counts_cut else whole))  # 0 if all episodes failed
 
 
 class _Probe(RandomTextPolicy):
