@@ -65,6 +65,16 @@ def collect_until(collector: Collector, policy: Any, slots: set[int]) -> list[Tr
     raise AssertionError(f"some of the slots {slots} finished no episode")
 
 
+def collect_until_held(collector: Collector, policy: PendingPolicy) -> list[Trajectory]:
+    """Collect until each held slot has sent its request, which a busy machine may delay."""
+    batch: list[Trajectory] = []
+    for _ in range(100_000):
+        if {request.key[0] for request, _ in policy.open()} == policy.held:
+            return batch
+        batch += collector.collect(policy, episodes=1)
+    raise AssertionError(f"some of the slots {policy.held} sent no request")
+
+
 @pytest.fixture(params=[VectorEnv.of, thread_env, async_env])
 def vec_env(request: pytest.FixtureRequest) -> Iterator[Any]:
     with request.param([CountEnv] * 4) as vec_env:
@@ -75,6 +85,7 @@ def test_a_slow_reply_does_not_block_the_other_slots(vec_env):
     policy = PendingPolicy(held=(0,))
     collector = Collector(vec_env)
     batch = collect_until(collector, policy, {1, 2, 3})
+    batch += collect_until_held(collector, policy)
     assert {episode.slot for episode in batch} == {1, 2, 3}
     ((_, late),) = policy.open()
     policy.held.clear()
@@ -110,7 +121,7 @@ def test_each_slot_has_one_request_in_flight():
 def test_an_exception_of_a_request_is_raised_and_the_others_are_withdrawn_and_sent_again(vec_env):
     policy = PendingPolicy(held=(1, 2))
     collector = Collector(vec_env)
-    collector.collect(policy, episodes=10)
+    collect_until_held(collector, policy)
     first, second = policy.open()
     first[1].set_exception(BadValue("no key"))
     with pytest.raises(BadValue, match="no key"):
@@ -165,7 +176,7 @@ def test_no_episode_is_lost_when_sending_an_action_is_interrupted(at, monkeypatc
 def test_another_policy_takes_over_the_slots_that_wait_for_a_reply(vec_env):
     policy = PendingPolicy(held=(0,))
     collector = Collector(vec_env)
-    collector.collect(policy, episodes=10)
+    collect_until_held(collector, policy)
     ((_, late),) = policy.open()
     batch = collect_until(collector, ScriptedPolicy(["go"]), {0})
     assert late.cancelled()
