@@ -1,0 +1,500 @@
+r"""Split the text of a math answer into tokens: LaTeX, Unicode and plain notations of one thing become one token.
+
+Braces are a token with the tokens inside, so that nothing is pasted together: the 5 of ``2^{3}5`` never joins its 3.
+
+>>> [token.text for token in tokens(r"$\left( \dfrac12,\; 1{,}000 \right)$")]
+['(', 'frac', '12', ',', '1000', ')']
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+MAX_CHARS = 3_000  # the longest reference answers in common datasets have a few hundred characters
+MAX_TOKENS = 1_000
+MAX_DEPTH = 50  # nesting depth of brackets
+MAX_DIGITS = 1_000  # digits of one number
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token.
+
+    Args:
+        kind: "number", "letter" (one, Latin or Greek), "word" (letters of plain text), "command" (a LaTeX command
+            without its backslash), "group" (braces), "environment" or "sign" (anything else).
+        text: what it says, in one spelling: a number without separators, a command without its backslash.
+        spaced: whether there is a space before it.
+        marked: whether it stands inside ``\text{…}`` or a similar command.
+        inner: the tokens of a group; for an environment its rows of cells.
+    """
+
+    kind: str
+    text: str
+    spaced: bool = False
+    marked: bool = False
+    inner: tuple[Token, ...] = ()
+    rows: tuple[tuple[tuple[Token, ...], ...], ...] = ()
+
+
+class TooLarge(ValueError):
+    """A text exceeds one of the limits of this module; the message says which."""
+
+
+_TOKEN = re.compile(
+    r"(?P<space>\s+)|(?P<number>[0-9]+(?:\.[0-9]+)*|\.[0-9]+)|(?P<word>[^\W\d_]+)|\\(?P<command>[A-Za-z]+)|(?P<escaped>\\.)"
+    r"|(?P<sign><=|>=|=<|!=|==|\*\*|\+/-|\+-|->|=>|\.\.\.|.)",
+    re.DOTALL,
+)
+_GREEK = {letter: unicodedata.name(letter).split()[-1].lower() for letter in "αβγδεζηθικλμνξπρστυφχψω"} | {
+    "ϕ": "phi",
+    "Γ": "Gamma",
+    "Δ": "Delta",
+    "Θ": "Theta",
+    "Λ": "Lambda",
+    "Σ": "Sigma",
+    "Φ": "Phi",
+    "Ω": "Omega",
+    "λ": "lambda",
+}
+_GREEK_NAMES = frozenset(_GREEK.values()) | {"Pi", "Psi", "Xi", "ell", "hbar"}
+_UNICODE: dict[int, str] = str.maketrans(  # Unicode → the sign that tokens have, or LaTeX
+    {
+        **dict.fromkeys("−–‐‑﹣", "-"),
+        **dict.fromkeys("·⋅∙・×✕", "*"),
+        **dict.fromkeys("“”", '"'),
+        **dict.fromkeys("‘’′", "'"),
+        **dict.fromkeys("\u200b\u200c\u2060\ufeff", ""),
+        **{chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},  # full width
+        **{letter: rf"\{name} " for letter, name in _GREEK.items()},
+        **dict(zip("÷∶〈〉、。≦≧⩽⩾≒⋯△µ", "/:⟨⟩,.≤≥≤≥≈…Δμ", strict=True)),
+        **{"∛": r"\sqrt[3]", "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}"},
+        **{"ℂ": r"\mathbb{C}", "″": "''", "℃": r"°\text{C}", "∑": r"\sum ", "∏": r"\prod ", "∫": r"\int "},
+        **{"或": r"\text{ or }", "和": r"\text{ and }", "且": r"\text{ and }"},
+    }
+)
+_RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿˣᵀ", "0123456789-+nxT", strict=True))
+_LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉ₙ₊₋", "0123456789n+-", strict=True))
+_SCRIPTS = re.compile(f"([{''.join(_RAISED)}]+)|([{''.join(_LOWERED)}]+)|([½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])")
+
+# Commands that say nothing, that are spaces, that mark text, and that are another spelling of a command.
+_SILENT = frozenset(
+    "left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr displaystyle textstyle scriptstyle "
+    "limits nolimits rm bf it sf cal mathstrut strut allowbreak nonumber notag hline boldmath unboldmath par "
+    "underline mathopen mathclose mathbin mathrel normalsize large Large small centering".split()  # noqa: SIM905
+)
+_SPACES = frozenset("quad qquad space enspace thinspace medspace thickspace nobreakspace newline".split())  # noqa: SIM905
+_TEXTS = frozenset(
+    "text textrm textbf textit textsf texttt textnormal textup textsc emph mbox hbox mathrm mathsf mathtt mathit "
+    "operatorname unit si".split()  # noqa: SIM905
+)
+_STYLES = frozenset("mathbf boldsymbol bm pmb mathcal mathscr mathfrak cancel bcancel".split())  # noqa: SIM905
+_SPELLINGS = {  # commands and digraphs → the sign or command that tokens have
+    spelling: name
+    for name, spellings in {
+        "frac": "dfrac tfrac cfrac nicefrac sfrac flatfrac",
+        "binom": "dbinom tbinom",
+        "≤": "le leq leqslant leqq <= =<",
+        "≥": "ge geq geqslant geqq >=",
+        "≠": "ne neq !=",
+        "=": "==",
+        "≈": "approx simeq doteq fallingdotseq thickapprox approxeq",
+        "≡": "equiv",
+        "≅": "cong",
+        "∼": "sim",
+        "…": "ldots cdots dots dotsc dotsb vdots ddots ...",
+        "*": "times ast cdot bullet centerdot",
+        "^": "**",
+        "∅": "varnothing emptyset empty",
+        "°": "circ degree degrees textdegree",
+        "|": "lvert rvert vert mid",
+        "‖": "lVert rVert Vert",
+        "∪": "cup bigcup sqcup",
+        "∩": "cap bigcap",
+        "∖": "setminus backslash smallsetminus",
+        "→": "to rightarrow longrightarrow Rightarrow implies Longrightarrow -> =>",
+        "∈": "in",
+        "∉": "notin",
+        "±": "pm +/- +-",
+        "∓": "mp",
+        "∞": "infty infinity infin",
+        "√": "surd",
+        "∠": "angle",
+        "Δ": "triangle",
+        "∥": "parallel",
+        "⊥": "perp",
+        "¬": "neg lnot",
+        "∧": "land wedge",
+        "∨": "lor vee",
+        "∀": "forall",
+        "∃": "exists",
+        "⊂": "subset subseteq",
+        "⟨": "langle",
+        "⟩": "rangle",
+        "⌊": "lfloor",
+        "⌋": "rfloor",
+        "⌈": "lceil",
+        "⌉": "rceil",
+        "<": "lt",
+        ">": "gt",
+        "/": "div",
+        ":": "colon",
+        r"\{": "lbrace",
+        r"\}": "rbrace",
+        "[": "lbrack",
+        "]": "rbrack",
+        "(": "lparen",
+        ")": "rparen",
+        "$": "textdollar",
+        "£": "pounds textsterling",
+        "€": "euro texteuro EUR",
+        "'": "prime",
+        "''": "dprime",
+        "%": "percent textpercent",
+        "vec": "overrightarrow",
+        "overline": "bar",
+        "hat": "widehat",
+        r"\epsilon": "varepsilon epsilon",
+        r"\phi": "varphi phi",
+        r"\theta": "vartheta theta",
+        r"\rho": "varrho rho",
+        "i": "imath",
+        "j": "jmath",
+        "tan": "tg",
+        "cot": "ctg cotg",
+        "csc": "cosec",
+        "sin": "sen",
+        "arctan": "arctg atan",
+        "arccot": "arcctg",
+        "arcsin": "asin",
+        "arccos": "acos",
+        "sinh": "sh",
+        "cosh": "ch",
+        "tanh": "th",
+        "mod": "bmod",
+        "mathbbR": "R Reals",
+        "mathbbZ": "Z",
+        "mathbbN": "N",
+        "mathbbQ": "Q",
+        r"\mu": "textmu micro mu",
+        r"\pi": "pi",
+        r"\Omega": "ohm",
+    }.items()
+    for spelling in spellings.split()
+}
+_PLAIN_COMMANDS = frozenset(  # commands that are often written without their backslash
+    "sin cos tan cot sec csc arcsin arccos arctan arccot sinh cosh tanh log ln lg exp sqrt pi infty lim max min gcd lcm det "
+    "sen tg ctg arctg arcctg cosec infinity asin acos atan frac binom theta alpha beta".split()  # noqa: SIM905
+)
+
+
+@lru_cache(maxsize=4096)
+def tokens(text: str) -> tuple[Token, ...]:
+    """Return the tokens of a text.
+
+    Raises:
+        TooLarge: the text exceeds a limit.
+    """
+    if len(text) > MAX_CHARS:
+        raise TooLarge(f"longer than {MAX_CHARS} characters")
+    if text.isdigit() and text.isascii() and len(text) <= MAX_DIGITS:  # as most answers are
+        return (Token("number", text),)
+    lexer = _Lexer(_in_latex(text))
+    found = tuple(_joined(lexer.read(marked=False)))
+    return found
+
+
+def _in_latex(text: str) -> str:
+    """Write Unicode symbols as ASCII characters or LaTeX commands."""
+    if text.isascii():
+        return text
+    return _SCRIPTS.sub(_script, text).translate(_UNICODE)
+
+
+def _script(match: re.Match[str]) -> str:
+    raised, lowered, vulgar = match.groups()
+    if raised:
+        return f"^{{{''.join(_RAISED[c] for c in raised)}}}"
+    if lowered:
+        return f"_{{{''.join(_LOWERED[c] for c in lowered)}}}"
+    top, _, bottom = unicodedata.normalize("NFKC", vulgar).partition("\u2044")
+    return rf"\frac{{{top}}}{{{bottom}}}"
+
+
+class _Lexer:
+    """Reads the tokens of a text one after the other."""
+
+    def __init__(self, text: str) -> None:
+        self.matches = list(_TOKEN.finditer(text))
+        if len(self.matches) > 2 * MAX_TOKENS:
+            raise TooLarge(f"more than {MAX_TOKENS} tokens")
+        self.at = 0
+        self.depth = 0
+
+    def read(self, *, marked: bool, until: str = "") -> list[Token]:
+        """Read tokens up to a closing brace, an ``\\end`` or the end of the text."""
+        found: list[Token] = []
+        spaced = False
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise TooLarge(f"nested deeper than {MAX_DEPTH}")
+        while self.at < len(self.matches):
+            match = self.matches[self.at]
+            self.at += 1
+            kind, text = str(match.lastgroup), match[match.lastgroup]  # type: ignore[index]
+            if kind == "space" or text in ("~", "\\,", "\\;", "\\:", "\\ ", "\\>"):
+                if text == "\\,":
+                    found.append(Token("sign", "\\,", spaced, marked))
+                spaced = True
+                continue
+            if text == "}":
+                if until == "}":
+                    break
+                continue
+            if text in ("$", "\\(", "\\)", "\\[", "\\]", "\\!", "\\/", "\\-") and not self._is_money(text):
+                if text == "\\!":
+                    found.append(Token("sign", "\\!", spaced, marked))
+                continue
+            if kind == "command" and text == "end":
+                self._argument_text()
+                break
+            found.extend(self._token(kind, text, spaced, marked))
+            spaced = False
+        self.depth -= 1
+        return found
+
+    def _is_money(self, text: str) -> bool:
+        """Return whether a dollar sign is a currency: $5 without a second dollar sign."""
+        if text != "$":
+            return False
+        rest = self.matches[self.at :]
+        others = sum(match[0] == "$" for match in self.matches)
+        return others % 2 == 1 and bool(rest) and rest[0].lastgroup in ("number",)
+
+    def _token(self, kind: str, text: str, spaced: bool, marked: bool) -> Iterator[Token]:
+        if kind == "number":
+            if len(text) > MAX_DIGITS:
+                raise TooLarge(f"a number with more than {MAX_DIGITS} digits")
+            yield Token("number", text, spaced, marked)
+        elif kind == "word":
+            yield from self._word(text, spaced, marked)
+        elif kind == "command":
+            yield from self._command(text, spaced, marked)
+        elif kind == "escaped":
+            name = text if text in ("\\{", "\\}", "\\\\") else "‖" if text == "\\|" else text[1]
+            yield Token("sign", name, spaced, marked)
+        elif text == "{":
+            yield Token("group", "{", spaced, marked, tuple(_joined(self.read(marked=marked, until="}"))))
+        else:
+            yield Token("sign", _SPELLINGS.get(text, text), spaced, marked)
+
+    def _word(self, text: str, spaced: bool, marked: bool) -> Iterator[Token]:
+        if len(text) == 1:
+            yield Token("letter", text, spaced, marked)
+        elif text in _PLAIN_COMMANDS and not marked:
+            yield _named(text, spaced, marked)
+        else:
+            yield Token("word", text, spaced, marked)
+
+    def _command(self, name: str, spaced: bool, marked: bool) -> Iterator[Token]:
+        name = _SPELLINGS.get(name, name)
+        if name in _SILENT:
+            if self._next() == ".":
+                self.at += 1  # \right.
+        elif name in _SPACES:
+            yield Token("sign", "\\,", True, marked)
+        elif name in ("hspace", "vspace", "color", "textcolor", "phantom", "label", "tag"):
+            self._argument_text()
+        elif name in _TEXTS:
+            self.at += self._next() == "*"
+            yield from self._marked_text(spaced)
+        elif name in _STYLES:
+            yield from self._styled(name, spaced, marked)
+        elif name == "mathbb" or name.startswith("mathbb"):
+            letter = name.removeprefix("mathbb") or self._argument_text().strip("{} \\")
+            yield Token("command", f"mathbb{letter}", spaced, marked)
+        elif name == "begin":
+            yield self._environment(spaced, marked)
+        else:
+            yield _named(name, spaced, marked)
+
+    def _next(self) -> str:
+        return self.matches[self.at][0] if self.at < len(self.matches) else ""
+
+    def _skip_space(self) -> None:
+        while self._next().isspace():
+            self.at += 1
+
+    def _argument_text(self) -> str:
+        """Return the text of the next argument."""
+        self._skip_space()
+        start, depth = self.at, 0
+        while self.at < len(self.matches):
+            depth += (self._next() == "{") - (self._next() == "}")
+            self.at += 1
+            if depth <= 0:
+                break
+        return "".join(match[0] for match in self.matches[start : self.at])
+
+    def _marked_text(self, spaced: bool) -> Iterator[Token]:
+        self._skip_space()
+        if self._next() != "{":
+            return
+        self.at += 1
+        inner = self.read(marked=True, until="}")
+        name = "".join(token.text for token in inner)
+        if len(inner) == 1 and name in _PLAIN_COMMANDS | {
+            "arg",
+            "Re",
+            "Im",
+            "Var",
+            "span",
+            "rank",
+            "tr",
+            "sgn",
+            "adj",
+            "ord",
+        }:
+            yield _named(name, spaced, marked=False)
+            return
+        for index, token in enumerate(inner):
+            yield Token(token.kind, token.text, token.spaced or (spaced and index == 0), True, token.inner, token.rows)
+
+    def _styled(self, name: str, spaced: bool, marked: bool) -> Iterator[Token]:
+        r"""Yield the letters in \mathbf{…}; the unit vectors \mathbf{i} and \mathbf{k} keep their style."""
+        self._skip_space()
+        if self._next() != "{":
+            return
+        self.at += 1
+        inner = self.read(marked=marked, until="}")
+        bold = name in ("mathbf", "boldsymbol", "bm", "pmb")
+        for index, token in enumerate(inner):
+            before = token.spaced or (spaced and index == 0)
+            if bold and len(inner) == 1 and token.text in ("i", "j", "k"):
+                yield Token("command", "hat", before, marked)
+                yield Token("group", "{", False, marked, (token,))
+            else:
+                yield Token(token.kind, token.text, before, token.marked or len(inner) > 2, token.inner, token.rows)
+
+    def _environment(self, spaced: bool, marked: bool) -> Token:
+        name = self._argument_text().strip("{} *")
+        if name in ("array", "tabular", "alignedat") or (self._next() == "[" and name == "array"):
+            self._skip_space()
+            if self._next() == "{":
+                self._argument_text()
+        inner = self.read(marked=marked)
+        rows: list[list[list[Token]]] = [[[]]]
+        skip = 0
+        for index, token in enumerate(inner):
+            if skip:
+                skip -= 1
+            elif token.text == "\\\\" and token.kind == "sign":
+                rows.append([[]])
+                skip = _length_of_gap(inner[index + 1 :])
+            elif token.text == "&" and token.kind == "sign":
+                rows[-1].append([])
+            else:
+                rows[-1][-1].append(token)
+        cells = tuple(tuple(tuple(_joined(cell)) for cell in row) for row in rows if any(row))
+        return Token("environment", name, spaced, marked, rows=cells)
+
+
+def _named(name: str, spaced: bool, marked: bool) -> Token:
+    """Return the token of a LaTeX command: a sign, a Greek letter or the command."""
+    name = _SPELLINGS.get(name, f"\\{name}" if name in _GREEK_NAMES else name)
+    if name.startswith("\\") and name[1:].isalpha():
+        return Token("letter", name, spaced, marked)
+    kind = "letter" if len(name) == 1 and name.isalpha() else "command" if name.isalnum() else "sign"
+    return Token(kind, name, spaced, marked)
+
+
+def _length_of_gap(rest: Sequence[Token]) -> int:
+    r"""Return the number of tokens of the [4pt] after \\."""
+    if len(rest) < 4 or rest[0].text != "[":
+        return 0
+    end = next((i for i, token in enumerate(rest[:6]) if token.text == "]"), 0)
+    return end + 1 if end and any(t.text in ("pt", "em", "ex", "mm", "cm", "in", "mu") for t in rest[:end]) else 0
+
+
+def _joined(found: Sequence[Token]) -> Iterator[Token]:
+    """Join the parts of a number that separators divide: 1,000 and 1{,}000 and 2{,}5, and 3e5."""
+    at, depth = 0, 0
+    while at < len(found):
+        token = found[at]
+        if token.kind == "sign":
+            depth += (token.text in ("(", "[", "\\{")) - (token.text in (")", "]", "\\}"))
+        if token.kind != "number":
+            if token.text not in ("\\,", "\\!"):
+                yield token
+            at += 1
+            continue
+        text, end = _grouped(found, at, plain_comma=depth <= 0)
+        exponent, end = _exponent(found, end, token)
+        yield Token("number", text + exponent, token.spaced, token.marked)
+        at = end
+
+
+def _grouped(found: Sequence[Token], at: int, *, plain_comma: bool) -> tuple[str, int]:
+    """Return the digits of a number without its separators, and the index of the token after it."""
+    parts, separators, end = [found[at].text], [], at + 1
+    if found[at].text.count(".") > 1:  # 1.234.567
+        groups = found[at].text.split(".")
+        return ("".join(groups) if all(len(group) == 3 for group in groups[1:]) else found[at].text), end
+    while True:
+        separator, start = _separator(found, end)
+        if not separator or start >= len(found) or found[start].kind != "number":
+            break
+        if separator == "," and (not plain_comma or found[start].spaced):
+            break
+        if separator == " " and (
+            parts[-1].count(".") or len(found[start].text.split(".")[0]) != 3 or len(parts[0]) > 3
+        ):
+            break
+        parts.append(found[start].text)
+        separators.append(separator)
+        end = start + 1
+    if not separators:
+        return parts[0], end
+    whole, last = parts[1:], parts[-1].split(".")[0]
+    is_grouped = len(parts[0]) <= 3 and all("." not in part for part in parts[:-1]) and len(last) == 3
+    if is_grouped and all(len(part.split(".")[0]) == 3 for part in whole):
+        return "".join(parts), end
+    if is_grouped and set(separators) == {","} and all(len(part) == 2 for part in whole[:-1]) and len(parts) > 2:
+        return "".join(parts), end  # 1,00,000
+    if separators[0] == "{,}" and "." not in parts[0] + parts[1]:
+        return f"{parts[0]}.{parts[1]}", _separator(found, at + 1)[1] + 1  # 2{,}5
+    return parts[0], at + 1
+
+
+def _separator(found: Sequence[Token], at: int) -> tuple[str, int]:
+    r"""Return the separator of digits at an index ("," or "{,}" or " ") and the index after it; "" if there is none."""
+    text = found[at].text if at < len(found) else ""
+    if text == ",":
+        marked = found[at].marked
+        at += 1
+        if at < len(found) and found[at].text == "\\!":
+            return "{,}", at + 1
+        return ("{,}" if marked else ","), at
+    if text == "{" and [token.text for token in found[at].inner] == [","]:
+        return "{,}", at + 1
+    if text in ("\\,", "\\!"):
+        return " ", at + 1
+    if at < len(found) and found[at].kind == "number" and found[at].spaced:
+        return " ", at
+    return "", at
+
+
+def _exponent(found: Sequence[Token], end: int, token: Token) -> tuple[str, int]:
+    """Return the exponent of 3e5 and 6.02E-23, and the index after it."""
+    rest = found[end : end + 3]
+    if not rest or rest[0].text not in ("e", "E") or rest[0].spaced or len(rest) < 2:
+        return "", end
+    sign = rest[1].text if rest[1].text in "+-" and rest[1].kind == "sign" else ""
+    digits = rest[2] if sign and len(rest) > 2 else rest[1]
+    if digits.kind != "number" or digits.spaced or not digits.text.isdigit() or len(digits.text) > 4:
+        return "", end
+    return f"e{sign}{digits.text}", end + (3 if sign else 2)

@@ -1,0 +1,43 @@
+"""The text of a question as words and formulas, and the domains that it declares for letters."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+_WORD = re.compile(r"\\?[a-zA-Z]+(?:'[a-z]+)?|\d+(?:\.\d+)?|\S")
+_SENTENCE = re.compile(r"(?:[^.?!]|[.!](?=\d))*\?")
+
+
+@dataclass(frozen=True)
+class Question:
+    """The text of a question; "" if it is unknown, which contributes nothing."""
+
+    text: str = ""
+
+    @cached_property
+    def asked(self) -> str:
+        """The last sentence with a question mark, or the whole text if it has none."""
+        sentences: list[str] = _SENTENCE.findall(self.text)
+        return sentences[-1] if sentences else self.text
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The words of the text in lower case."""
+        return tuple(word.casefold() for word in _WORD.findall(self.text))
+
+    @cached_property
+    def integers(self) -> str:
+        """The letters that stand for integers."""
+        return ""
+
+    @cached_property
+    def positive(self) -> str:
+        """The names that stand for positive numbers, separated by spaces."""
+        return ""
+
+
+@lru_cache(maxsize=2048)
+def read_question(text: str) -> Question:
+    return Question(text)
