@@ -320,6 +320,7 @@ def _builders() -> dict[str, Callable[..., Any]]:
         "*": lambda *args: s.Mul(*args),
         "/": lambda a, b: a / b if b != 0 else s.nan,
         "ratio": lambda a, b: a / b,
+        "time": lambda a, b: a / b,
         "neg": lambda a: -a,
         "mixed": lambda a, b: a + b,
         "^": _sympy_power,

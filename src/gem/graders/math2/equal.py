@@ -14,6 +14,7 @@ from gem.graders.math2.engine import (
     Matching,
     Rounded,
     SameEquation,
+    SameFamily,
     SameFormula,
     SameProgressions,
 )
@@ -425,6 +426,10 @@ def half_digit(tree: Tree) -> Fraction:
 
 def rounded_equal(x: Tree, rounded: Tree, half: Fraction) -> Verdict:
     """Return whether a value rounds to a number."""
+    if isinstance(x, Quantity) and isinstance(rounded, Quantity) and "%" not in (x.unit, rounded.unit):
+        if (factor := conversion(x.unit, rounded.unit)) is None:
+            return False
+        x = _times(x.value, factor)
     x, rounded = _without_unit(x), _without_unit(rounded)
     exact, target = fraction_of(x), fraction_of(rounded)
     if exact is not None and target is not None:
@@ -443,8 +448,14 @@ def _without_unit(tree: Tree) -> Tree:
 def _quantities(a: Tree, g: Tree, q: Question) -> Verdict | None:
     """Convert the units of two quantities; a quantity without a unit has that of the other."""
     if not isinstance(a, Quantity) and not isinstance(g, Quantity):
-        return None
-    (x, unit), (y, gold_unit) = _split_unit(a, g), _split_unit(g, a)
+        if not (isinstance(a, Op) and isinstance(g, Op) and a.head == g.head == "*" and names_in(a) != names_in(g)):
+            return None
+        one = Quantity(ONE, "unit")  # 5 J and 5 N m
+        (x, unit), (y, gold_unit) = _split_unit(a, one), _split_unit(g, one)
+        if not unit or not gold_unit:
+            return None
+    else:
+        (x, unit), (y, gold_unit) = _split_unit(a, g), _split_unit(g, a)
     if not is_formula(x) or not is_formula(y):
         if is_collection(x) or is_collection(y):
             return same(x, y, q) if unit == gold_unit or not (unit and gold_unit) else False
@@ -483,8 +494,13 @@ def _letter(tree: Tree) -> str:
     """Return a name or its power as text; ? for other trees."""
     if isinstance(tree, Sym):
         return tree.name
-    if isinstance(tree, Op) and tree.head == "^" and isinstance(tree.args[0], Sym) and isinstance(tree.args[1], Num):
-        return f"{tree.args[0].name}^{tree.args[1].exact}"
+    if (
+        isinstance(tree, Op)
+        and tree.head == "^"
+        and isinstance(tree.args[0], Sym)
+        and (power := fraction_of(tree.args[1])) is not None
+    ):
+        return f"{tree.args[0].name}^{{{power}}}"
     return "?"
 
 
@@ -628,6 +644,94 @@ def _axis(name: str) -> str:
             name = name[len(command) : -1]
             name = {"x": "i", "y": "j", "z": "k"}.get(name, name)
     return name if name in ("i", "j", "k") else ""
+
+
+def _families(a: Tree, g: Tree, q: Question) -> Verdict | None:
+    """Compare families of values: x = π/4 + kπ for all integers k, and C_1 e^x + C_2 for all constants."""
+    (ours, declared), (theirs, gold_declared) = _parameters(a), _parameters(g)
+    integers = {name for each in (declared, gold_declared) for name, kind in each.items() if kind == "ℤ"}
+    periodic = all(
+        any(part == Sym("\\pi") or isinstance(part, Quantity) for part in walk(tree)) for tree in (ours, theirs)
+    )
+    if integers or periodic:
+        members = [_members(tree, each) for tree, each in ((ours, declared), (theirs, gold_declared))]
+        if members[0] and members[1]:
+            return SameProgressions(tuple(members[0]), tuple(members[1]))
+    (name, x), (gold_name, y) = named(ours), named(theirs)
+    if (
+        not is_formula(x)
+        or not is_formula(y)
+        or "ℝ" not in {*declared.values(), *gold_declared.values()}
+        and not q.has_family
+    ):
+        return None
+    known = q.letters | {letter for each in (name, gold_name) for letter in each.partition("(")[2]}
+    constants = [
+        sorted(_arbitrary(tree, known) | {n for n, kind in each.items() if kind == "ℝ"} & names_in(tree))
+        for tree, each in ((x, declared), (y, gold_declared))
+    ]
+    if not constants[1] or len(constants[0]) != len(constants[1]):
+        return None
+    if name and gold_name and not _same_name(name.partition("(")[0], gold_name.partition("(")[0]):
+        return False
+    renamed = [
+        substituted(tree, {n: Sym(f"q_{i}") for i, n in enumerate(each, 1)})
+        for tree, each in zip((x, y), constants, strict=True)
+    ]
+    return SameFamily(renamed[0], renamed[1])
+
+
+def _parameters(tree: Tree) -> tuple[Tree, dict[str, str]]:
+    """Return a tree without the declarations of its parameters, and the set of each: ℤ for integers, ℝ for constants."""
+    declared: dict[str, str] = {}
+    while isinstance(tree, Op) and tree.head == "where" and all(map(_is_declaration, tree.args[1:])):
+        for condition in tree.args[1:]:
+            left = condition.sides[0] if isinstance(condition, Relation) else condition
+            kind = "ℤ" if isinstance(condition, Relation) and condition.sides[1] in _INTEGERS else "ℝ"
+            declared |= {part.name: kind for part in walk(left) if isinstance(part, Sym)}
+        tree = tree.args[0]
+    return tree, declared
+
+
+_INTEGERS = (Sym("ℤ"), Sym("ℕ"), Sym("ℤ+"), Sym("ℤ*"))
+
+
+def _members(tree: Tree, declared: dict[str, str]) -> list[Tree] | None:
+    """Return the formulas of a family of values of one integer, which is renamed to q_1; None for other trees."""
+    _, tree = named(tree)
+    if isinstance(tree, Op) and tree.head in ("list", "or", "and", "set"):
+        parts = [_members(item, declared) for item in tree.args]
+        return None if None in parts else [each for part in parts for each in part or ()]
+    if isinstance(tree, Op) and tree.head == "where":
+        tree, own = _parameters(tree)
+        return _members(tree, declared | own)
+    if isinstance(tree, Op) and tree.head == "mod":
+        _, value, modulus = _congruence(tree)
+        return [Op("+", (value, Op("*", (modulus, Sym("q_1")))))]
+    degrees = isinstance(tree, Op) and any(isinstance(part, Quantity) for part in walk(tree))
+    if isinstance(tree, Quantity) and tree.unit == "degree":
+        tree, degrees = tree.value, True
+    letters = names_in(tree)
+    if len(letters) != 1 or not is_formula(tree) or not letters <= (set(declared) or {"k", "l", "m", "n"}):
+        return None
+    tree = substituted(tree, {letters.pop(): Sym("q_1")})
+    if degrees:
+        tree = mapped(tree, lambda part: part.value if isinstance(part, Quantity) else part)
+        return [Op("/", (Op("*", (tree, Sym("\\pi"))), Num(Fraction(180))))]
+    return [tree]
+
+
+def _arbitrary(tree: Tree, known: frozenset[str] | set[str]) -> set[str]:
+    """Return the arbitrary constants of a general solution: letters such as C_1, A and k that the question has not."""
+    found = {
+        name
+        for name in names_in(tree)
+        if name.partition("_")[0] in _CONSTANT_LETTERS and (name not in known or "_" in name)
+    }
+    return found if len({name.casefold() for name in found}) == len(found) else set()
+
+
+_CONSTANT_LETTERS = frozenset("ABCDKMabcdk") | {"\\alpha", "\\beta", "\\lambda"}
 
 
 def _integrals(a: Tree, g: Tree, q: Question) -> Verdict | None:
@@ -814,7 +918,7 @@ def _intervals(tree: Tree) -> list[Interval] | None:
     if len(tree.sides) == 3 and isinstance(tree.sides[1], Sym):
         return [Interval(tree.sides[0], tree.sides[2], (closed[0], closed[1]))]
     low, high = tree.sides[0], tree.sides[-1]
-    if len(tree.sides) == 2 and isinstance(low, Sym) and low.name not in names_in(high):
+    if len(tree.sides) == 2 and isinstance(low, Sym) and not (isinstance(high, Sym) and high.name > low.name):
         return [Interval(MINUS_INFINITY, high, (False, closed[0]))]
     return [Interval(low, INFINITY, (closed[0], False))] if len(tree.sides) == 2 and isinstance(high, Sym) else None
 
@@ -924,6 +1028,8 @@ def _formulas(a: Tree, g: Tree, q: Question) -> Verdict | None:
             return False
     if isinstance(a, Sym) and isinstance(g, Sym):
         return _bare(a.name) == _bare(g.name)
+    if {"I", "i"} <= {part.name for tree in (a, g) for part in walk(tree) if isinstance(part, Sym)}:
+        a, g = (substituted(tree, {"I": Sym("i")}) for tree in (a, g))
     readings = [(a, g)]
     if _has_plain_log(a) or _has_plain_log(g):  # the base is e or 10
         readings.append((mapped(a, _decimal_log), mapped(g, _decimal_log)))
@@ -966,11 +1072,12 @@ DECIDERS: dict[str, Decider] = {
     "words": _words,
     "numbers in a base": _bases,
     "choices": _choices,
+    "integrals": _integrals,
+    "families": _families,
     "piecewise functions": _piecewise,
     "conditions": _wheres,
     "vectors": _vectors,
     "clocks": _clocks,
-    "integrals": _integrals,
     "progressions": _progressions,
     "congruences": _congruences,
     "chains": _chains,

@@ -81,7 +81,7 @@ def parse_tokens(found: Sequence[Token]) -> Tree:
             return Num(value)
     if (special := _labelled(found) or _worded_name(found) or _without(found)) is not None:
         return special
-    if len(found) == 1 and found[0].kind == "word" and len(found[0].text) > 2 and set(found[0].text) & set("aeiou"):
+    if len(found) == 1 and found[0].kind == "word" and len(found[0].text) > 2 and found[0].text[1] in "aeiou":
         return _phrase(found)  # dog, which is not god
     for name, head in (("over", "/"), ("choose", "binom")):
         if (at := next((i for i, token in enumerate(found) if token.text == name and token.kind == "command"), 0)) > 0:
@@ -243,7 +243,7 @@ def _phrase(found: Sequence[Token]) -> Tree:
         if (value := spelled_value(" ".join(words).replace(" - ", "-"))) is not None:
             return Num(value)
     parts: list[str | Tree] = []
-    at = 0
+    at, dated = 0, any(token.text in MONTHS for token in found)
     while at < len(found):
         token = found[at]
         article = token.text in ("a", "A", "I") and at + 1 < len(found) and found[at + 1].kind == "word"
@@ -257,6 +257,10 @@ def _phrase(found: Sequence[Token]) -> Tree:
                 at += 1 if not found[at + 1].spaced else 0
             elif token.text == "-" or token.text.isalpha():
                 parts.append(token.text)
+            at += 1
+            continue
+        if token.kind == "number" and dated:
+            parts.append(Num(Fraction(token.text)))
             at += 1
             continue
         parser = Parser(found[at:])
@@ -548,6 +552,8 @@ class Parser:
                 tree = _product(tree, Num(SCALES[self.next.text]))
                 self.at += 1
                 continue
+            if self._half_of_day():
+                return tree
             if self._is_times():
                 self.at += 1
                 tree = _product(tree, self.power())
@@ -602,6 +608,8 @@ class Parser:
         if is_collection(tree) or isinstance(tree, Interval):
             return None
         found = read_unit(self.tokens, self.at)
+        if found is None and self.next.text == "h" and self.peek().kind == "number":  # 2 h 30 min
+            found = "h", self.at + 1
         if found is None:
             return None
         unit, end = found
@@ -624,18 +632,23 @@ class Parser:
         self.at = mark
         return tree
 
-    def _clock(self, tree: Tree) -> Tree:
-        """Read am or pm after a time of day."""
-        parts = tree.args if isinstance(tree, Op) and tree.head == "time" else (tree,)
+    def _half_of_day(self) -> tuple[str, int] | None:
+        """Return am or pm, also written a.m., and the index after it; None if it does not follow."""
         letters, end = "", self.at
         while end < len(self.tokens) and len(letters) < 2 and self.tokens[end].kind in ("letter", "word"):
             letters += self.tokens[end].text.lower()
             end += 1
             end += end < len(self.tokens) and self.tokens[end].text == "."
+        return (letters, end) if letters in ("am", "pm") else None
+
+    def _clock(self, tree: Tree) -> Tree:
+        """Read am or pm after a time of day."""
+        parts = tree.args if isinstance(tree, Op) and tree.head == "time" else (tree,)
         values = [part.exact for part in parts if isinstance(part, Num) and part.exact.denominator == 1]
-        if letters not in ("am", "pm") or len(values) != len(parts) or len(parts) > 3 or not 1 <= values[0] <= 12:
+        half = self._half_of_day()
+        if not half or len(values) != len(parts) or len(parts) > 3 or not 1 <= values[0] <= 12:
             return tree
-        self.at = end
+        letters, self.at = half
         seconds = sum(
             value * 60 ** (2 - i) for i, value in enumerate([values[0] % 12 + 12 * (letters == "pm"), *values[1:]])
         )
@@ -1477,8 +1490,10 @@ def _is_domain(tree: Tree, before: Tree) -> bool:
 
 
 def _product(left: Tree, right: Tree) -> Tree:
-    factors = left.args if isinstance(left, Op) and left.head == "*" else (left,)
-    return Op("*", (*factors, right))
+    factors = [
+        each for side in (left, right) for each in (side.args if isinstance(side, Op) and side.head == "*" else (side,))
+    ]
+    return Op("*", tuple(factors))
 
 
 def _with_unit(head: str, left: Tree, right: Tree) -> Tree:

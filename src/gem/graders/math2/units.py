@@ -228,21 +228,17 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
                     return f"{_canonical(factors)}/{inner[0].replace('*', '/')}", inner[1] + 1
             break
         end += bracket
-        if not bracket and not (
-            found[end].kind in ("word", "letter") and (found[end].marked or found[end].kind == "word")
-        ):
+        if not bracket and not (found[end].spaced or found[end].marked):
             break
     if not factors:
         return None
-    if not marked and len(first.text) == 1 and first.kind == "letter" and (len(factors) < 2 or not first.spaced):
-        return None
+    plain = not marked and all(token.kind != "word" and not token.marked for token in found[at:end])
     if (
-        len(factors) > 1
-        and not marked
-        and all(len(name) == 1 for name, _ in factors)
-        and min(power for _, power in factors) > 0
+        plain
+        and not (min(power for _, power in factors) < 0 and len(factors) > 1 and first.spaced)
+        and first.text != "%"
     ):
-        return None
+        return None  # 5 m and 2 a h are products of variables
     return _canonical(factors), end
 
 

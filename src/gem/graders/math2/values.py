@@ -128,6 +128,7 @@ _ARITHMETIC: dict[str, Callable[..., Fraction | None]] = {
     "floor": lambda a: Fraction(math.floor(a)),
     "ceil": lambda a: Fraction(math.ceil(a)),
     "ratio": lambda a, b: a / b,
+    "time": lambda a, b: a / b,
     "gcd": _gcd,
     "lcm": _lcm,
     "max": lambda *values: max(values),
@@ -213,7 +214,8 @@ _FUNCTIONS: dict[str, Callable[..., complex]] = {
     "*": lambda *values: math.prod(values, start=1 + 0j),
     "/": lambda a, b: a / b,
     "ratio": lambda a, b: a / b,
-    "neg": lambda a: -a,
+    "time": lambda a, b: a / b,
+    "neg": lambda a: 0 - a,  # not -a, whose imaginary part would be -0.0
     "mixed": lambda a, b: a + b,
     "^": lambda a, b: a**b,
     "sqrt": lambda a, n: -((-a.real) ** (1 / n.real)) if a.imag == 0 > a.real and n.real % 2 == 1 else a ** (1 / n),
