@@ -35,6 +35,7 @@ from gem.graders.math2.tree import (
     Relation,
     Sym,
     Tree,
+    children,
     is_collection,
     mapped,
     names_in,
@@ -43,7 +44,7 @@ from gem.graders.math2.tree import (
 )
 from gem.graders.math2.units import conversion, unit_named
 from gem.graders.math2.words import date_of, meaning
-from gem.graders.math2.values import differ, fraction_of, is_formula
+from gem.graders.math2.values import approximate, differ, fraction_of, is_formula
 
 ROUNDING = Fraction(1, 10**12)
 Verdict = bool | Condition
@@ -133,17 +134,22 @@ def normal(tree: Tree) -> Tree:
             return Op("list", tuple(Op("mod", (Relation((name, v), ("≡",)), tree.args[1])) for v in value.args))
         return tree
     if isinstance(tree, Op) and tree.head in ("cup", "cap", "minus", "where"):
-        return Op(tree.head, tuple(map(normal, tree.args)))
+        parts = tuple(map(normal, tree.args))
+        if tree.head == "cup" and all(isinstance(part, Op) and part.head == "set" for part in parts):
+            return Op("set", tuple(item for part in parts for item in children(part)))
+        return Op(tree.head, parts)
     if isinstance(tree, Relation) and tree.operators == ("≡",):
         return normal(Relation(tree.sides, ("=",)))
     if isinstance(tree, Relation):
         signed = _signs(tree)
         return Op("list", tuple(map(normal, signed))) if len(signed) > 1 else _assignment(tree)
-    if isinstance(tree, Op) and tree.head == "*":
-        return _scaled(tree)
+    if isinstance(tree, Op) and tree.head in ("*", "neg"):
+        return _scaled(
+            Op("*", (Num(Fraction(-1)), *tree.args)) if tree.head == "neg" and is_collection(tree.args[0]) else tree
+        )
     if isinstance(tree, Op):
         signed = _signs(tree)
-        return Op("list", tuple(signed)) if len(signed) > 1 else tree
+        return Op("list", tuple(map(normal, signed))) if len(signed) > 1 else tree
     return tree
 
 
@@ -714,7 +720,11 @@ def _members(tree: Tree, declared: dict[str, str]) -> list[Tree] | None:
     letters = names_in(tree)
     if len(letters) != 1 or not is_formula(tree) or not letters <= (set(declared) or {"k", "l", "m", "n"}):
         return None
-    tree = substituted(tree, {letters.pop(): Sym("q_1")})
+    name = letters.pop()
+    at = [approximate(tree, {name: complex(x)}) for x in (1, 2, 3)]
+    if None in at or abs(at[0] - 2 * at[1] + at[2]) > 1e-9 * abs(at[2]):  # type: ignore[operator, arg-type]
+        return None
+    tree = substituted(tree, {name: Sym("q_1")})
     if degrees:
         tree = mapped(tree, lambda part: part.value if isinstance(part, Quantity) else part)
         return [Op("/", (Op("*", (tree, Sym("\\pi"))), Num(Fraction(180))))]

@@ -124,7 +124,7 @@ _SPELLINGS = {  # commands and digraphs → the sign or command that tokens have
         "∞": "infty infinity infin",
         "√": "surd",
         "∠": "angle",
-        "Δ": "triangle",
+        "Δ": "triangle Delta",
         "∥": "parallel",
         "⊥": "perp",
         "¬": "neg lnot",

@@ -128,6 +128,20 @@ def _worded_name(found: Sequence[Token]) -> Tree | None:
     return Relation((Sym(" ".join(token.text for token in left)), parse_tokens(found[at + 1 :])), ("=",))
 
 
+def _worded_base(found: Sequence[Token]) -> Tree | None:
+    """Parse "1101 in base two" and "1101 (base 2)" as 1101_2; None for other tokens."""
+    at = next((i for i, token in enumerate(found) if token.text.casefold() == "base"), 0)
+    before = found[: at - (at > 1 and found[at - 1].text in ("(", "in"))]
+    before = before[: len(before) - (len(before) > 1 and before[-1].text in ("(", "in"))]
+    base = [token for token in found[at + 1 :] if token.text not in ("-", ")")]
+    if not at or len(base) != 1 or len(before) != 1:
+        return None
+    try:
+        return Parser([before[0], Token("sign", "_"), base[0]]).answer()
+    except NotMath:
+        return None
+
+
 def _without(found: Sequence[Token]) -> Tree | None:
     """Parse "all real numbers except 2 and 3"; None for other tokens."""
     at = next((i for i, token in enumerate(found) if token.text in ("except", "but", "excluding")), 0)
@@ -1334,7 +1348,7 @@ class Parser:
             self.bars -= 1
             self.in_set = in_set
             self.expect(text)
-            return Op("abs", (tree,))
+            return Op("det" if isinstance(tree, Op) and tree.head == "matrix" else "abs", (tree,))
         if text in ("+", "-"):
             return self.signed() if text == "+" else Op("neg", (self.power(),))
         if text == "…":

@@ -232,7 +232,7 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
             break
     if not factors:
         return None
-    plain = not marked and all(token.kind != "word" and not token.marked for token in found[at:end])
+    plain = not marked and all(token.kind == "letter" and not token.marked for token in found[at:end])
     if (
         plain
         and not (min(power for _, power in factors) < 0 and len(factors) > 1 and first.spaced)
@@ -318,7 +318,7 @@ def _name(found: Sequence[Token], at: int, marked: bool) -> tuple[str | None, in
         and found[at + 1].text == "\\Omega"
     ):
         return f"{token.text}ohm", at + 2
-    if token.kind not in ("word", "letter"):
+    if token.kind not in ("word", "letter") and token.text != "min":
         return None, at
     word = token.text
     if token.kind == "letter" and not (token.marked or marked):
