@@ -232,7 +232,12 @@ def _assignment(tree: Relation) -> Tree:
             return normal(right)
         if isinstance(right, Sym) and not isinstance(left, Sym) and not names_in(left):
             left, right = right, left
-        return Relation((left, normal(right) if isinstance(left, Sym) else right), ("=",))
+        right = normal(right)
+        if is_collection(right) and not isinstance(left, Sym):
+            return right
+        if isinstance(left, Sym) and isinstance(right, Op) and right.head == "set" and left.name.isupper():
+            return right  # S = {1, 2}
+        return Relation((left, right), ("=",))
     if len(tree.sides) == 2 and tree.operators == ("∈",):
         left, right = tree.sides
         if isinstance(left, Op) and left.head == "tuple":

@@ -19,6 +19,7 @@ algebra run in a worker process.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -34,7 +35,7 @@ from gem.graders.math2.question.forms import has_asked_form, is_ordered
 from gem.graders.math2.question.quantities import in_asked_units, tolerance
 from gem.graders.math2.question.read import read_question
 from gem.graders.math2.question.readings import readings
-from gem.graders.math2.tree import Op, Tree, children
+from gem.graders.math2.tree import Op, Tree, children, is_collection
 from gem.graders.math2.values import fraction_of, is_formula, too_large
 from gem.graders.pool import GraderPool
 
@@ -192,7 +193,8 @@ def compare(answer: str, gold: str, question: str = "") -> Verdict:
     if question and not has_asked_form(ours, theirs, q):
         return False
     verdicts: list[Verdict] = []
-    for a, g in readings(normal(ours), normal(theirs), q):
+    trees = _decimal_commas(answer, normal(ours), gold, normal(theirs))
+    for a, g in readings(*trees, q):
         pair = in_asked_units(a, g, q) if question else (a, g)
         if pair is None:
             continue
@@ -202,6 +204,19 @@ def compare(answer: str, gold: str, question: str = "") -> Verdict:
         if question and (half := tolerance(pair[1], q)):
             verdicts.append(rounded_equal(pair[0], pair[1], half))
     return any_of(verdicts)
+
+
+def _decimal_commas(answer: str, a: Tree, gold: str, g: Tree) -> tuple[Tree, Tree]:
+    """Read the comma of 2,5 as a decimal comma if the other side is no collection."""
+    for text, tree, other in ((answer, a, g), (gold, g, a)):
+        if isinstance(tree, Op) and tree.head == "list" and not is_collection(other):
+            again = normal(parse(_COMMA.sub("{,}", text)))
+            if not is_collection(again):
+                return (again, g) if tree is a else (a, again)
+    return a, g
+
+
+_COMMA = re.compile(r"(?<=\d),(?=\d)")
 
 
 def _as_tuple(tree: Tree) -> Tree:

@@ -116,6 +116,7 @@ _SPELLINGS = {  # commands and digraphs → the sign or command that tokens have
         "∪": "cup bigcup sqcup",
         "∩": "cap bigcap",
         "∖": "setminus backslash smallsetminus",
+        "↦": "mapsto",
         "→": "to rightarrow longrightarrow Rightarrow implies Longrightarrow -> =>",
         "∈": "in",
         "∉": "notin",
@@ -287,13 +288,18 @@ class _Lexer:
         elif kind == "escaped":
             name = text if text in ("\\{", "\\}", "\\\\") else "‖" if text == "\\|" else text[1]
             yield Token("sign", name, spaced, marked)
+        elif text == "!=" and self.at > 1 and self.matches[self.at - 2].lastgroup == "number":
+            yield from (Token("sign", "!", spaced, marked), Token("sign", "=", False, marked))  # 5!=120
         elif text == "{":
             yield Token("group", "{", spaced, marked, tuple(_joined(self.read(marked=marked, until="}"))))
         else:
             yield Token("sign", _SPELLINGS.get(text, text), spaced, marked)
 
     def _word(self, text: str, spaced: bool, marked: bool) -> Iterator[Token]:
-        if len(text) == 1:
+        if text in ("Rs", "INR"):
+            self.at += self._next() == "."
+            yield Token("sign", "₹", spaced, marked)
+        elif len(text) == 1 and text.isascii():
             yield Token("letter", text, spaced, marked)
         elif text in _PLAIN_COMMANDS and not marked:
             yield _named(text, spaced, marked)
@@ -460,7 +466,9 @@ def _grouped(found: Sequence[Token], at: int, *, plain_comma: bool) -> tuple[str
     if not separators:
         return parts[0], end
     whole, last = parts[1:], parts[-1].split(".")[0]
-    is_grouped = len(parts[0]) <= 3 and all("." not in part for part in parts[:-1]) and len(last) == 3
+    is_grouped = (
+        len(parts[0]) <= 3 and parts[0] != "0" and all("." not in part for part in parts[:-1]) and len(last) == 3
+    )
     if is_grouped and all(len(part.split(".")[0]) == 3 for part in whole):
         return "".join(parts), end
     if is_grouped and set(separators) == {","} and all(len(part) == 2 for part in whole[:-1]) and len(parts) > 2:

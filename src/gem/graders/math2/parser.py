@@ -79,7 +79,7 @@ def parse_tokens(found: Sequence[Token]) -> Tree:
     if all(token.kind in ("word", "letter") or token.text == "-" for token in found):
         if (value := spelled_value(" ".join(token.text for token in found))) is not None:
             return Num(value)
-    if (special := _labelled(found) or _worded_name(found) or _without(found)) is not None:
+    if (special := _special(found)) is not None:
         return special
     if len(found) == 1 and found[0].kind == "word" and len(found[0].text) > 2 and found[0].text[1] in "aeiou":
         return _phrase(found)  # dog, which is not god
@@ -90,6 +90,12 @@ def parse_tokens(found: Sequence[Token]) -> Tree:
         return Parser(found).answer()
     except (NotMath, RecursionError, ZeroDivisionError):
         return _by_items(found)
+
+
+def _special(found: Sequence[Token]) -> Tree | None:
+    """Parse an answer whose form is in its words; None for any other."""
+    forms = (_titled, _labelled, _worded_name, _without, _worded_base)
+    return next((tree for form in forms if (tree := form(found)) is not None), None)
 
 
 def _labelled(found: Sequence[Token]) -> Tree | None:
@@ -114,6 +120,21 @@ def _labelled(found: Sequence[Token]) -> Tree | None:
     return Op("label", (Sym(letter.upper()), *((parse_tokens(rest),) if rest else ())))
 
 
+def _titled(found: Sequence[Token]) -> Tree | None:
+    """Parse "l: y = 2x" without its title, and f: x ↦ 2x as f(x) = 2x; None for other tokens."""
+    at = next((i for i, token in enumerate(found[:6]) if token.text == ":"), 0)
+    title = [token for token in found[:at] if token.text not in ("(", ")")]
+    rest = found[at + 1 :]
+    if not at or not rest or not title or title[0].kind != "letter":
+        return None
+    if len(rest) > 2 and rest[1].text == "↦":
+        name = f"{_flat(title)}({rest[0].text})"
+        return Relation((Sym(name.replace("^-1", "^-1")), parse_tokens(rest[2:])), ("=",))
+    if len(title) == 1 and any(token.text == "=" for token in rest) and any(token.kind == "letter" for token in rest):
+        return parse_tokens(rest)
+    return None
+
+
 def _labels_at(found: Sequence[Token], at: int) -> bool:
     texts = [token.text for token in found[at : at + 3]]
     return len(texts) == 3 and texts[0] == "(" and texts[2] == ")" and "A" <= texts[1] <= "H" and len(texts[1]) == 1
@@ -123,6 +144,8 @@ def _worded_name(found: Sequence[Token]) -> Tree | None:
     """Parse "Area = 12" as an assignment; None for other tokens."""
     at = next((i for i, token in enumerate(found) if token.text == "=" and token.kind == "sign"), 0)
     left = found[:at]
+    if len(left) > 3 and left[-1].text == ")" and left[-3].text == "(" and left[-2].kind == "letter":
+        left = left[:-3]  # Dom(g) = …
     if not left or not all(token.kind == "word" and (token.marked or not _is_product(token.text)) for token in left):
         return None
     return Relation((Sym(" ".join(token.text for token in left)), parse_tokens(found[at + 1 :])), ("=",))
@@ -197,7 +220,7 @@ def _stripped(found: Sequence[Token]) -> Sequence[Token]:
         if found[end - 1].text == "…" and found[end - 2].kind == "number":
             break
         end -= 1
-    if end - start == 1 and found[start].kind == "group":
+    if end - start == 1 and found[start].kind == "group" and not _is_set(found[start]):
         return _stripped(found[start].inner)
     return found[start:end]
 
@@ -214,6 +237,10 @@ def _after_prose(found: Sequence[Token]) -> int:
         ):
             return index + 2
     return 0
+
+
+def _is_set(group: Token) -> bool:
+    return len(group.inner) > 2 and group.inner[1].text in ("|", "∈")
 
 
 def _is_bold(found: Sequence[Token], at: int) -> bool:
@@ -921,6 +948,9 @@ class Parser:
     def call(self) -> Tree:
         """Read a name, or a function of it as in f(x+1), or a coefficient such as C_6^3."""
         first = self.next.text
+        if first == "R" and self.peek().text == "$":
+            self.at += 1
+            return self.sign()
         if first in ("C", "A", "P") and self.peek().text in ("_", "^") and (found := self._chosen(first)) is not None:
             return found
         name = self.name()
@@ -972,13 +1002,13 @@ class Parser:
         if token.text in ("const", "constant"):
             self.at += 1
             return Sym("C")
-        if token.marked or not _is_product(token.text):
-            raise NotMath(f"a word {token.text!r}")
-        if self.peek().text == "_" and all(c in "ABCDEF" for c in token.text.upper()):
+        if self.peek().text == "_" and token.text.isalpha() and set(token.text.upper()) <= set("ABCDEF"):
             mark, self.at = self.at, self.at + 2
             if (written := self._in_base(token.text)) is not None:
                 return written
             self.at = mark
+        if token.marked or not _is_product(token.text):
+            raise NotMath(f"a word {token.text!r}")
         parser = Parser([*(Token("letter", c, token.spaced) for c in token.text), *self.tokens[self.at + 1 :]])
         tree: Tree = parser.power()
         for _ in range(len(token.text) - 1):
@@ -1009,6 +1039,8 @@ class Parser:
                 tree = rest.call()
                 self.at += rest.at - 1
                 return tree
+        if _is_set(token):  # {x|x>1} without backslashes
+            return Parser([*token.inner, Token("sign", "\\}")]).set()
         tree = Parser(token.inner).answer()
         if self.next.text == "_" and self.next.kind == "sign" and isinstance(tree, Sym):
             self.at += 1
@@ -1382,8 +1414,17 @@ class Parser:
 
     def bracket(self, opening: str) -> Tree:
         bars, self.bars = self.bars, 0
-        outside, self.in_set, self.reversed = (self.in_set, self.reversed), False, opening == "]"
-        inside = self.items()
+        outside, self.in_set, mark = (self.in_set, self.reversed), False, self.at
+        self.reversed = opening == "]"
+        try:
+            inside = self.items()
+            if opening == "[" and self.next.text not in ("]", ")"):
+                raise NotMath("[")
+        except NotMath:
+            if opening != "[":
+                raise
+            self.at, self.reversed = mark, True  # [a, b[
+            inside = self.items()
         self.bars, (self.in_set, self.reversed) = bars, outside
         closing = self.next.text
         if opening == "⟨":
@@ -1541,7 +1582,13 @@ _NOT_PRODUCTS = frozenset(
 
 def _is_product(word: str) -> bool:
     """Return whether letters of plain text are a product of variables, such as xy and ABC, and not a word."""
-    if not word.isascii() or word.lower() in _NOT_PRODUCTS or len(word) > 4 or (len(word) > 2 and word.istitle()):
+    if (
+        not word.isascii()
+        or word in _NOT_PRODUCTS
+        or word.lower() in ("am", "pm", "dne")
+        or len(word) > 4
+        or (len(word) > 2 and word.istitle())
+    ):
         return False
     if word.isupper():
         return True

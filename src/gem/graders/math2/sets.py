@@ -71,6 +71,8 @@ def _pieces(tree: Tree) -> list[_Piece] | None:
     gaps = [contains(tree, (values[0] if values else 0.0) - 1.0), *(contains(tree, x) for x in middles)]
     gaps.append(contains(tree, (values[-1] if values else 0.0) + 1.0))
     pieces: list[_Piece] = []
+    if isinstance(tree, Op) and tree.head == "list" and not any(inside) and not any(gaps) and tree.args:
+        return _pieces(Op("or", tree.args))  # x ≤ -3, x ≥ 1
     start: tuple[Tree, bool] | None = (MINUS_INFINITY, False) if gaps[0] else None
     for i, (_, bound) in enumerate(bounds):
         if start is None and inside[i]:
@@ -218,16 +220,15 @@ def contains(tree: Tree, x: float) -> bool:
         if tree.head == "minus":
             return contains(tree.args[0], x) and not contains(tree.args[1], x)
         members = [contains(arg, x) for arg in tree.args] if not is_formula(tree) else [_is_at(tree, x)]
-        return (
-            all(members)
-            if tree.head in ("and", "cap", "where", "list") and any(map(_is_range, tree.args))
-            else any(members)
-        )
+        return all(members) if _is_joint(tree) else any(members)
     return _is_at(tree, x)
 
 
-def _is_range(tree: Tree) -> bool:
-    return isinstance(tree, Relation) or not is_formula(tree)
+def _is_joint(tree: Op) -> bool:
+    """Return whether the parts of a set are conditions that hold together."""
+    return tree.head in ("cap", "where") or (
+        tree.head in ("and", "list") and any(isinstance(a, Relation) for a in tree.args)
+    )
 
 
 def _near(x: float) -> float:

@@ -175,16 +175,29 @@ _WORDS = {  # words of other languages and signs
         "%": "%",
     },
     **{"percent": "%", "pct": "%", "円": "yen", "Rs": "₹", "INR": "₹", "kmph": "km/h", "cc": "cm^3", "Å": "angstrom"},
+    **dict.fromkeys(
+        ("种", "个", "人", "次", "名", "件", "本", "個", "通り", "LE", "项", "条", "只", "位", "units"), "unit"
+    ),
     **{
-        "sqm": "m^2",
+        "Minuten": "min",
+        "Sekunden": "s",
+        "Tage": "day",
+        "Grad": "degree",
+        "minutos": "min",
+        "horas": "h",
+        "FE": "unit^2",
+    },
+    **{
+        "VE": "unit^3",
+        "日": "day",
+        "分": "min",
+        "時間": "h",
+        "岁": "year",
         "Stunden": "h",
-        "Euro": "€",
         "heures": "h",
         "metros": "m",
-        "cmq": "cm^2",
-        "unit": "unit",
-        "units": "unit",
     },
+    **{"sqm": "m^2", "Euro": "€", "cmq": "cm^2", "unit": "unit"},
 }
 _CURRENCIES = {"$": "$", "USD": "$", "US$": "$", "€": "€", "EUR": "€", "£": "£", "GBP": "£", "¥": "¥", "₹": "₹"}
 
@@ -204,6 +217,13 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
         The canonical unit and the index after it; None if there is no unit.
     """
     first = found[at]
+    if first.text == "frac" and at + 2 < len(found):  # \\frac{\\text{gal}}{\\text{min}}
+        parts = [read_unit(token.inner, 0) if token.inner else None for token in found[at + 1 : at + 3]]
+        if all(
+            part is not None and part[1] == len(token.inner)
+            for part, token in zip(parts, found[at + 1 :], strict=False)
+        ):
+            return "/".join(part[0] for part in parts if part is not None), at + 3
     marked = marked or first.marked
     factors: list[tuple[str, int]] = []
     sign, end = 1, at
@@ -232,7 +252,7 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
             break
     if not factors:
         return None
-    plain = not marked and all(token.kind == "letter" and not token.marked for token in found[at:end])
+    plain = not marked and all(token.kind != "word" and not token.marked for token in found[at:end])
     if (
         plain
         and not (min(power for _, power in factors) < 0 and len(factors) > 1 and first.spaced)
