@@ -252,7 +252,9 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
             break
     if not factors:
         return None
-    plain = not marked and all(token.kind != "word" and not token.marked for token in found[at:end])
+    plain = not marked and all(
+        token.kind in ("letter", "group", "number") or token.text in ("^", "*", "/", "-") for token in found[at:end]
+    )
     if (
         plain
         and not (min(power for _, power in factors) < 0 and len(factors) > 1 and first.spaced)
