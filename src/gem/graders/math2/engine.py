@@ -383,7 +383,7 @@ def _same_formula(condition: SameFormula) -> bool:
     difference = ours - theirs
     if condition.up_to_constant:
         difference -= difference.subs(_random_point(_symbols(difference), POINTS))
-    return _vanishes(difference, condition.integers, condition.positive)
+    return _vanishes(difference, condition.integers, condition.positive, (ours, theirs))
 
 
 def _same_equation(condition: SameEquation) -> bool:
@@ -414,8 +414,11 @@ def _is_expression(value: Any) -> bool:
     return isinstance(value, sympy_library().Expr)
 
 
-def _vanishes(difference: Any, integers: str = "", positive: str = "") -> bool:
-    """Return whether an expression is zero. An expression with variables is evaluated at random points."""
+def _vanishes(difference: Any, integers: str = "", positive: str = "", sides: Sequence[Any] = ()) -> bool:
+    """Return whether an expression is zero. An expression with variables is evaluated at random points.
+
+    Points where none of ``sides`` is real, if they have no i, are outside the domain: √(1/n) is 1/√n.
+    """
     symbols = _symbols(difference)
     if not symbols:
         return _is_zero(difference) is True
@@ -426,7 +429,10 @@ def _vanishes(difference: Any, integers: str = "", positive: str = "") -> bool:
     else:
         points = [_random_point(symbols, point, positive) for point in range(POINTS)]
     known = [verdict for at in points if (verdict := _is_zero(difference.subs(at))) is not UNDEFINED]
-    if 2 * len(known) < len(points) + whole or not all(verdict is True for verdict in known):
+    if False in known and sides and not any(side.has(sympy_library().I) for side in sides):
+        points = [at for at in points if any(sympy_library().N(side.subs(at)).is_real for side in sides)]
+        known = [verdict for at in points if (verdict := _is_zero(difference.subs(at))) is not UNDEFINED]
+    if not known or 2 * len(known) < len(points) + whole or not all(verdict is True for verdict in known):
         return False
     if steps and not whole:
         values = [difference.subs(_integer_point(symbols, point)) for point in range(INTEGER_POINTS)]

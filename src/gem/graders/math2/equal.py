@@ -369,46 +369,29 @@ def _renamed(name: str, value: Tree, gold: str) -> Tree | None:
 
 
 def _chains(a: Tree, g: Tree, q: Question) -> Verdict | None:
-    r"""Compare the result of a chain such as 6 \cdot 7 = 42 or x = \sqrt{2} ≈ 1.41; its steps have to be true."""
-    for tree, other, swap in ((a, g, False), (g, a, True)):
+    r"""Compare the result of a chain such as 6 \cdot 7 = 42 or x = \sqrt{2} ≈ 1.41; steps between numbers must be true."""
+    for tree, other in ((a, g), (g, a)):
         if not isinstance(tree, Relation) or not set(tree.operators) <= {"=", "≈"}:
             continue
-        sides = tree.sides
-        if tree.operators == ("=",) and names_in(sides[0]):
-            continue
-        first = (
-            1
-            if (isinstance(sides[0], Sym) and names_in(sides[0])) or (names_in(sides[0]) and not names_in(sides[-1]))
-            else 0
-        )
-        if isinstance(other, Relation) and len(other.sides) == len(sides):
-            continue
-        if first == 0 and isinstance(other, Relation):
-            continue
-        constants = list(zip(sides[first:], ("", *tree.operators[first:]), strict=False))
-        steps = [_step(x, y, operator, q) for (x, _), (y, operator) in pairwise(constants)]
-        if names_in(Op("list", sides[first:])) and "≈" not in tree.operators:
-            if isinstance(other, Relation):
-                continue
-        ends = [sides[-1]] + [
-            side
-            for i, side in enumerate(sides[first:-1], first)
-            if "≈" in tree.operators[i:] or "≈" in tree.operators[first:i]
-        ]
-        value = named(other)[1] if first else other
-        if (
-            first
-            and isinstance(other, Relation)
-            and (not isinstance(sides[0], Sym) or not _same_name(sides[0].name, named(other)[0] or "?"))
+        name = tree.sides[0].name if isinstance(tree.sides[0], Sym) and names_in(tree.sides[0]) else ""
+        other_name, value = named(other)
+        is_equation = tree.operators == ("=",) and names_in(tree)
+        if is_equation or (
+            isinstance(other, Relation) and (not other_name or (name and not _same_name(name, other_name)))
         ):
             continue
-        matches = [same(value, end, q) if swap else same(end, value, q) for end in ends]
-        return all_of((*steps, any_of(matches)))
+        first = 1 if name or (names_in(tree.sides[0]) and len(tree.sides) > 2) else 0
+        sides = tree.sides[first:]
+        known = [(i, side) for i, side in enumerate(sides) if not names_in(side)]
+        steps = [_step(x, y, tree.operators[first + i : first + j], q) for (i, x), (j, y) in pairwise(known)]
+        ends = [sides[-1], *(side for i, side in enumerate(sides[:-1]) if "≈" in tree.operators[first + i :])]
+        ends = [end for end in ends if not names_in(end)] or ends
+        return all_of((*steps, any_of(same(end, value, q) if tree is a else same(value, end, q) for end in ends)))
     return None
 
 
-def _step(x: Tree, y: Tree, operator: str, q: Question) -> Verdict:
-    if operator != "≈":
+def _step(x: Tree, y: Tree, operators: Sequence[str], q: Question) -> Verdict:
+    if "≈" not in operators:
         return same(x, y, q)
     rounded = y if half_digit(y) else x
     return rounded_equal(x if rounded is y else y, rounded, half_digit(rounded) or Fraction(0))
@@ -958,7 +941,10 @@ def _equations(a: Tree, g: Tree, q: Question) -> Verdict | None:
         return all_of(same(x, y, q) for x, y in zip(a.sides, g.sides, strict=True))
     if names_in(a) != names_in(g):
         return False
-    return SameEquation(_difference(a), _difference(g))
+    if _difference(a) == _difference(g):
+        return True
+    sides = [all_of(_formulas(x, y, q) or False for x, y in zip(a.sides, g.sides, strict=True))] if names_in(a) else []
+    return any_of((*sides, SameEquation(_difference(a), _difference(g))))
 
 
 def _collections(a: Tree, g: Tree, q: Question) -> Verdict | None:

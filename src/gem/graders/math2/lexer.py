@@ -16,6 +16,7 @@ from functools import lru_cache
 
 MAX_CHARS = 3_000  # the longest reference answers in common datasets have a few hundred characters
 MAX_TOKENS = 1_000
+MAX_OPERATORS = 300  # commands and signs such as + and ^
 MAX_DEPTH = 50  # nesting depth of brackets
 MAX_DIGITS = 1_000  # digits of one number
 
@@ -80,6 +81,8 @@ _UNICODE: dict[int, str] = str.maketrans(  # Unicode → the sign that tokens ha
 _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿˣᵀ", "0123456789-+nxT", strict=True))
 _LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉ₙ₊₋", "0123456789n+-", strict=True))
 _SCRIPTS = re.compile(f"([{''.join(_RAISED)}]+)|([{''.join(_LOWERED)}]+)|([½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])")
+
+_OPERATORS = frozenset(["+", "-", "*", "/", "^", "_", "!", "|", "=", "<", ">", "**"])
 
 # Commands that say nothing, that are spaces, that mark text, and that are another spelling of a command.
 _SILENT = frozenset(
@@ -204,9 +207,20 @@ def tokens(text: str) -> tuple[Token, ...]:
         raise TooLarge(f"longer than {MAX_CHARS} characters")
     if text.isdigit() and text.isascii() and len(text) <= MAX_DIGITS:  # as most answers are
         return (Token("number", text),)
-    lexer = _Lexer(_in_latex(text))
-    found = tuple(_joined(lexer.read(marked=False)))
-    return found
+    if _depth(text) > MAX_DEPTH:
+        raise TooLarge(f"nested deeper than {MAX_DEPTH}")
+    return tuple(_joined(_Lexer(_in_latex(text)).read(marked=False)))
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for character in text:
+        if character in "{([":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in "})]":
+            depth -= 1
+    return deepest
 
 
 def _in_latex(text: str) -> str:
@@ -231,18 +245,17 @@ class _Lexer:
 
     def __init__(self, text: str) -> None:
         self.matches = list(_TOKEN.finditer(text))
-        if len(self.matches) > 2 * MAX_TOKENS:
-            raise TooLarge(f"more than {MAX_TOKENS} tokens")
         self.at = 0
-        self.depth = 0
+        if sum(match.lastgroup != "space" for match in self.matches) > MAX_TOKENS:
+            raise TooLarge(f"more than {MAX_TOKENS} tokens")
+        operators = sum(match.lastgroup == "command" or match[0] in _OPERATORS for match in self.matches)
+        if operators > MAX_OPERATORS:
+            raise TooLarge(f"more than {MAX_OPERATORS} operators")
 
     def read(self, *, marked: bool, until: str = "") -> list[Token]:
         """Read tokens up to a closing brace, an ``\\end`` or the end of the text."""
         found: list[Token] = []
         spaced = False
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise TooLarge(f"nested deeper than {MAX_DEPTH}")
         while self.at < len(self.matches):
             match = self.matches[self.at]
             self.at += 1
@@ -265,7 +278,6 @@ class _Lexer:
                 break
             found.extend(self._token(kind, text, spaced, marked))
             spaced = False
-        self.depth -= 1
         return found
 
     def _is_money(self, text: str) -> bool:

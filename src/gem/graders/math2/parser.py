@@ -42,7 +42,7 @@ FUNCTIONS = frozenset(
     "Im det gcd lcm max min sgn deg dim ker tr rank span adj cis erf Gamma Var".split()  # noqa: SIM905
 )
 MANY = frozenset({"gcd", "lcm", "max", "min", "span"})  # functions of several arguments
-_CALLED = frozenset("f g h F G H P E".split())  # noqa: SIM905 - letters before brackets that are functions, not factors
+_CALLED = frozenset("f F G H P E".split())  # noqa: SIM905 - letters before brackets that are functions, not factors
 _SEPARATORS = {",": "list", ";": "list", "and": "and", "or": "or", "∧": "and", "∨": "or", "&": "and"}
 _CONDITIONS = frozenset("for where with if when whenever provided given such as assuming at".split())  # noqa: SIM905
 _DECLARING = _CONDITIONS | frozenset(
@@ -67,8 +67,6 @@ def parse(text: str) -> Tree:
     Raises:
         TooLarge: the text exceeds a limit of the lexer.
     """
-    if text.isdigit() and text.isascii():
-        return Num(Fraction(int(text)))
     return parse_tokens(tokens(text))
 
 
@@ -716,10 +714,6 @@ class Parser:
         if self.next.text == "^" and self.next.kind == "sign":
             self.at += 1
             tree = self._raised(tree)
-            if self.next.text == "^" and self.next.kind == "sign":  # 2^3^2 is 2^(3^2)
-                if isinstance(tree, Op) and tree.head == "^":
-                    self.at += 1
-                    tree = Op("^", (tree.args[0], self._raised(tree.args[1])))
         return self.postfix(tree)
 
     def _raised(self, tree: Tree) -> Tree:
@@ -740,7 +734,11 @@ class Parser:
         ):
             self.at += 1
             return Sym(f"{tree.name}^{texts[0]}") if isinstance(tree, Sym) else Op("signed", (tree, Sym(texts[0])))
-        return Op("^", (tree, self.script()))
+        exponent = self.script()
+        if self.next.text == "^" and self.next.kind == "sign":  # 2^3^2 is 2^(3^2)
+            self.at += 1
+            exponent = self._raised(exponent)
+        return Op("^", (tree, exponent))
 
     def script(self) -> Tree:
         """Read an exponent or a subscript: a group, a signed number or one token."""
@@ -964,7 +962,11 @@ class Parser:
             self.at += 2
             name = Sym(f"{name.name}^-1")
         bracket = self.next.text
-        if base in _CALLED and bracket in ("(", "[") and not self.next.spaced:
+        if (
+            bracket in ("(", "[")
+            and not self.next.spaced
+            and (base in _CALLED or (base in ("g", "h") and self._is_variable()))
+        ):
             self.at += 1
             self.bars += 1
             arguments = self.items()
@@ -975,6 +977,12 @@ class Parser:
             given = arguments.args if isinstance(arguments, Op) and arguments.head == "list" else (arguments,)
             return Op("call", (name, *given))
         return name
+
+    def _is_variable(self) -> bool:
+        """Return whether a bracket holds a formula of one of the usual variables, as in g(x+1)."""
+        end = next((i for i in range(self.at, len(self.tokens)) if self.tokens[i].text == ")"), self.at)
+        letters = {token.text for token in self.tokens[self.at : end] if token.kind in ("letter", "word")}
+        return len(letters) == 1 and letters <= {"n", "t", "x", "y", "z"}
 
     def _chosen(self, letter: str) -> Tree | None:
         """Read C_6^3, C^3_6 and A_5^2; None for other text."""

@@ -154,7 +154,7 @@ def too_large(tree: Tree, height: int = 0) -> str | None:
         elif part.head in ("!", "!!", "binom", "permutations"):
             if any(_magnitude(arg) > MAX_FACTORIAL for arg in part.args):
                 return f"a factorial or binomial above {MAX_FACTORIAL}"
-            if part.head == "!" and any(isinstance(each, Op) and each.head == "!" for each in walk(part.args[0])):
+            if part.head[0] == "!" and any(isinstance(each, Op) and each.head[0] == "!" for each in walk(part.args[0])):
                 return "a factorial of a factorial"
     return None
 
