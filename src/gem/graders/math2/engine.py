@@ -337,13 +337,11 @@ def _builders() -> dict[str, Callable[..., Any]]:
 
 
 def _sympy_power(base: Any, exponent: Any) -> Any:
-    """Return a power; an exponent that is too large stays unevaluated, so that _digits() can refuse it."""
-    large = (
-        base.is_Rational
-        and exponent.is_Rational
-        and abs(exponent) * math.log10(max(abs(base.p), base.q, 2)) > MAX_DIGITS
-    )
-    return sympy_library().Pow(base, exponent, evaluate=not large)
+    """Return a power. Raises BadValue if it has too many digits."""
+    if base.is_Rational and exponent.is_Rational:
+        if abs(exponent) * math.log10(max(abs(base.p), base.q, 2)) > MAX_DIGITS:
+            raise BadValue(f"a number with more than {MAX_DIGITS} digits")
+    return base**exponent
 
 
 def _digits(expression: Any) -> float:

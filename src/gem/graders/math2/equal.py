@@ -141,6 +141,11 @@ def normal(tree: Tree) -> Tree:
     if isinstance(tree, Relation) and tree.operators == ("≡",):
         return normal(Relation(tree.sides, ("=",)))
     if isinstance(tree, Relation):
+        if (
+            unit := next((side for side in tree.sides if isinstance(side, Quantity)), None)
+        ) is not None:  # 5 km = 5000 m
+            pairs = [_split_unit(side, unit) for side in tree.sides]
+            tree = Relation(tuple(Quantity(v, u) if u else v for v, u in pairs), tree.operators)
         signed = _signs(tree)
         return Op("list", tuple(map(normal, signed))) if len(signed) > 1 else _assignment(tree)
     if isinstance(tree, Op) and tree.head in ("*", "neg"):
@@ -643,7 +648,9 @@ def _axis(name: str) -> str:
 def _families(a: Tree, g: Tree, q: Question) -> Verdict | None:
     """Compare families of values: x = π/4 + kπ for all integers k, and C_1 e^x + C_2 for all constants."""
     (ours, declared), (theirs, gold_declared) = _parameters(a), _parameters(g)
-    integers = {name for each in (declared, gold_declared) for name, kind in each.items() if kind == "ℤ"}
+    integers = {kind for each in (declared, gold_declared) for kind in each.values()} - {"ℝ"}
+    if len(integers) > 1:
+        return False
     periodic = all(
         any(part == Sym("\\pi") or isinstance(part, Quantity) for part in walk(tree)) for tree in (ours, theirs)
     )
@@ -651,6 +658,10 @@ def _families(a: Tree, g: Tree, q: Question) -> Verdict | None:
         members = [_members(tree, each) for tree, each in ((ours, declared), (theirs, gold_declared))]
         if members[0] and members[1]:
             return SameProgressions(tuple(members[0]), tuple(members[1]))
+    if len(declared) == len(gold_declared) == 1 and set(declared) != set(gold_declared):
+        (letter,), (gold_letter,) = declared, gold_declared  # (3k, 4k) and (3t, 4t)
+        if gold_letter not in names_in(ours):
+            return same(substituted(ours, {letter: Sym(gold_letter)}), theirs, q)
     (name, x), (gold_name, y) = named(ours), named(theirs)
     if (
         not is_formula(x)
@@ -681,7 +692,8 @@ def _parameters(tree: Tree) -> tuple[Tree, dict[str, str]]:
     while isinstance(tree, Op) and tree.head == "where" and all(map(_is_declaration, tree.args[1:])):
         for condition in tree.args[1:]:
             left = condition.sides[0] if isinstance(condition, Relation) else condition
-            kind = "ℤ" if isinstance(condition, Relation) and condition.sides[1] in _INTEGERS else "ℝ"
+            numbers = condition.sides[1] if isinstance(condition, Relation) else None
+            kind = numbers.name if isinstance(numbers, Sym) and numbers in _INTEGERS else "ℝ"
             declared |= {part.name: kind for part in walk(left) if isinstance(part, Sym)}
         tree = tree.args[0]
     return tree, declared
@@ -738,9 +750,12 @@ def _integrals(a: Tree, g: Tree, q: Question) -> Verdict | None:
     if None in bare:
         return None
     ours, theirs = (tree for tree in bare if tree is not None)
-    if not is_formula(ours) or not is_formula(theirs):
+    if not is_formula(ours) or not is_formula(theirs) or not names_in(theirs) <= _VARIABLES:
         return None
     return SameFormula(ours, theirs, up_to_constant=True)
+
+
+_VARIABLES = frozenset("nrstuvwxyz") | {"\\theta", "\\phi"}
 
 
 def _without_constant(tree: Tree) -> Tree | None:

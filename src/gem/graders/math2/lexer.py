@@ -42,6 +42,10 @@ class Token:
     rows: tuple[tuple[tuple[Token, ...], ...], ...] = ()
 
 
+class Malformed(ValueError):
+    """The braces or environments of a text are not balanced."""
+
+
 class TooLarge(ValueError):
     """A text exceeds one of the limits of this module; the message says which."""
 
@@ -201,13 +205,14 @@ def tokens(text: str) -> tuple[Token, ...]:
     """Return the tokens of a text.
 
     Raises:
+        Malformed: the braces or environments of the text are not balanced.
         TooLarge: the text exceeds a limit.
     """
     if len(text) > MAX_CHARS:
         raise TooLarge(f"longer than {MAX_CHARS} characters")
     if text.isdigit() and text.isascii() and len(text) <= MAX_DIGITS:  # as most answers are
         return (Token("number", text),)
-    if _depth(text) > MAX_DEPTH:
+    if max(_depth(text), text.count("\\begin")) > MAX_DEPTH:
         raise TooLarge(f"nested deeper than {MAX_DEPTH}")
     return tuple(_joined(_Lexer(_in_latex(text)).read(marked=False)))
 
@@ -265,19 +270,23 @@ class _Lexer:
                     found.append(Token("sign", "\\,", spaced, marked))
                 spaced = True
                 continue
+            if text == until:
+                return found
             if text == "}":
-                if until == "}":
-                    break
-                continue
+                raise Malformed("a closing brace too many")
             if text in ("$", "\\(", "\\)", "\\[", "\\]", "\\!", "\\/", "\\-") and not self._is_money(text):
                 if text == "\\!":
                     found.append(Token("sign", "\\!", spaced, marked))
                 continue
             if kind == "command" and text == "end":
                 self._argument_text()
-                break
+                if until == "\\end":
+                    return found
+                raise Malformed("an \\end too many")
             found.extend(self._token(kind, text, spaced, marked))
             spaced = False
+        if until:
+            raise Malformed(f"{until} is missing")
         return found
 
     def _is_money(self, text: str) -> bool:
@@ -404,7 +413,7 @@ class _Lexer:
             self._skip_space()
             if self._next() == "{":
                 self._argument_text()
-        inner = self.read(marked=marked)
+        inner = self.read(marked=marked, until="\\end")
         rows: list[list[list[Token]]] = [[[]]]
         skip = 0
         for index, token in enumerate(inner):

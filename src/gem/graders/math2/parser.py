@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from gem.graders.math2.lexer import Token, tokens
+from gem.graders.math2.lexer import Malformed, Token, tokens
 from gem.graders.math2.tree import (
     EMPTY,
     INFINITY,
@@ -67,7 +67,10 @@ def parse(text: str) -> Tree:
     Raises:
         TooLarge: the text exceeds a limit of the lexer.
     """
-    return parse_tokens(tokens(text))
+    try:
+        return parse_tokens(tokens(text))
+    except Malformed:
+        return Phrase((text,))
 
 
 def parse_tokens(found: Sequence[Token]) -> Tree:
@@ -109,7 +112,10 @@ def _labelled(found: Sequence[Token]) -> Tree | None:
     if not size or len(letter) != 1 or not "A" <= letter.upper() <= "H" or (letter.islower() and size < 2):
         return None
     rest = found[size:]
-    if rest and (rest[0].text in ("and", "or", ",", ";", "&") or any(_labels_at(rest, i) for i in range(len(rest)))):
+    if rest and (
+        rest[0].text in ("and", "or", ",", ";", "&", "is", *"ABCDEFGH")
+        or any(_labels_at(rest, i) for i in range(len(rest)))
+    ):
         return None
     if size == 3 and rest[:1] and rest[0].text in ("^", "_", "+", "-", "*", "/", "=", "(", "!"):
         return None
@@ -589,6 +595,10 @@ class Parser:
                 return tree
             if self.next.kind == "word" and self.next.text in SCALES:
                 tree = _product(tree, Num(SCALES[self.next.text]))
+                self.at += 1
+                continue
+            if self.next.text in ("squared", "cubed"):
+                tree = Op("^", (tree, Num(Fraction(2 if self.next.text == "squared" else 3))))
                 self.at += 1
                 continue
             if self._half_of_day():
