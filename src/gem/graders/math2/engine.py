@@ -20,6 +20,7 @@ from typing import Any
 
 from gem._internal.text import short_repr
 from gem.errors import BadValue, GraderError, require
+from gem.graders.math2.lexer import words
 from gem.graders.math2.tree import Num, Op, Quantity, Sym, Tree
 
 DIGITS = 40  # decimal digits of numerical evaluation, in addition to twice the size of the formula
@@ -307,7 +308,7 @@ def _builders() -> dict[str, Callable[..., Any]]:
         for head, name in (
             *(
                 (each, each)
-                for each in ("sin cos tan cot sec csc sinh cosh tanh coth sech csch exp floor erf arg").split()
+                for each in words("sin cos tan cot sec csc sinh cosh tanh coth sech csch exp floor erf arg")
             ),
             *(("ln", "log"), ("arcsin", "asin"), ("arccos", "acos"), ("arctan", "atan"), ("arccot", "acot")),
             *(("arcsec", "asec"), ("arccsc", "acsc"), ("ceil", "ceiling"), ("!", "factorial"), ("abs", "Abs")),

@@ -35,7 +35,7 @@ from gem.graders.math2.question.forms import has_asked_form, is_ordered
 from gem.graders.math2.question.quantities import in_asked_units, tolerance
 from gem.graders.math2.question.read import read_question
 from gem.graders.math2.question.readings import readings
-from gem.graders.math2.tree import Op, Tree, children, is_collection
+from gem.graders.math2.tree import Op, Tree, children, is_collection, is_op
 from gem.graders.math2.values import fraction_of, is_formula, too_large
 from gem.graders.pool import GraderPool
 
@@ -209,7 +209,7 @@ def compare(answer: str, gold: str, question: str = "") -> Verdict:
 def _decimal_commas(answer: str, a: Tree, gold: str, g: Tree) -> tuple[Tree, Tree]:
     """Read the comma of 2,5 as a decimal comma if the other side is no collection."""
     for text, tree, other in ((answer, a, g), (gold, g, a)):
-        if isinstance(tree, Op) and tree.head == "list" and not is_collection(other):
+        if is_op(tree, "list") and not is_collection(other):
             again = normal(parse(_COMMA.sub("{,}", text)))
             if not is_collection(again):
                 return (again, g) if tree is a else (a, again)
@@ -220,7 +220,7 @@ _COMMA = re.compile(r"(?<=\d),(?=\d)")
 
 
 def _as_tuple(tree: Tree) -> Tree:
-    return Op("tuple", tree.args) if isinstance(tree, Op) and tree.head in ("list", "and") else tree
+    return Op("tuple", tree.args) if is_op(tree, "list", "and") else tree
 
 
 def _resolved(grade: Grade, pending: _Pending, index: int | None) -> Grade:

@@ -23,7 +23,7 @@ MAX_DIGITS = 1_000  # digits of one number
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token.
+    r"""One token.
 
     Args:
         kind: "number", "letter" (one, Latin or Greek), "word" (letters of plain text), "command" (a LaTeX command
@@ -48,6 +48,11 @@ class Malformed(ValueError):
 
 class TooLarge(ValueError):
     """A text exceeds one of the limits of this module; the message says which."""
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
+    return frozenset(text.split())
 
 
 _TOKEN = re.compile(
@@ -89,17 +94,17 @@ _SCRIPTS = re.compile(f"([{''.join(_RAISED)}]+)|([{''.join(_LOWERED)}]+)|([½⅓
 _OPERATORS = frozenset(["+", "-", "*", "/", "^", "_", "!", "|", "=", "<", ">", "**"])
 
 # Commands that say nothing, that are spaces, that mark text, and that are another spelling of a command.
-_SILENT = frozenset(
-    "left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr displaystyle textstyle scriptstyle "
-    "limits nolimits rm bf it sf cal mathstrut strut allowbreak nonumber notag hline boldmath unboldmath par "
-    "underline mathopen mathclose mathbin mathrel normalsize large Large small centering".split()  # noqa: SIM905
+_SILENT = words(
+    "left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr displaystyle textstyle "
+    "scriptstyle limits nolimits rm bf it sf cal mathstrut strut allowbreak nonumber notag hline boldmath "
+    "unboldmath par underline mathopen mathclose mathbin mathrel normalsize large Large small centering"
 )
-_SPACES = frozenset("quad qquad space enspace thinspace medspace thickspace nobreakspace newline".split())  # noqa: SIM905
-_TEXTS = frozenset(
+_SPACES = words("quad qquad space enspace thinspace medspace thickspace nobreakspace newline")
+_TEXTS = words(
     "text textrm textbf textit textsf texttt textnormal textup textsc emph mbox hbox mathrm mathsf mathtt mathit "
-    "operatorname unit si".split()  # noqa: SIM905
+    "operatorname unit si"
 )
-_STYLES = frozenset("mathbf boldsymbol bm pmb mathcal mathscr mathfrak cancel bcancel".split())  # noqa: SIM905
+_STYLES = words("mathbf boldsymbol bm pmb mathcal mathscr mathfrak cancel bcancel")
 _SPELLINGS = {  # commands and digraphs → the sign or command that tokens have
     spelling: name
     for name, spellings in {
@@ -194,9 +199,9 @@ _SPELLINGS = {  # commands and digraphs → the sign or command that tokens have
     }.items()
     for spelling in spellings.split()
 }
-_PLAIN_COMMANDS = frozenset(  # commands that are often written without their backslash
+_PLAIN_COMMANDS = words(  # commands that are often written without their backslash
     "sin cos tan cot sec csc arcsin arccos arctan arccot sinh cosh tanh log ln lg exp sqrt pi infty lim max min gcd lcm det "
-    "sen tg ctg arctg arcctg cosec infinity asin acos atan frac binom theta alpha beta".split()  # noqa: SIM905
+    "sen tg ctg arctg arcctg cosec infinity asin acos atan frac binom theta alpha beta"
 )
 
 
@@ -258,7 +263,7 @@ class _Lexer:
             raise TooLarge(f"more than {MAX_OPERATORS} operators")
 
     def read(self, *, marked: bool, until: str = "") -> list[Token]:
-        """Read tokens up to a closing brace, an ``\\end`` or the end of the text."""
+        r"""Read tokens up to a closing brace, an ``\end`` or the end of the text."""
         found: list[Token] = []
         spaced = False
         while self.at < len(self.matches):

@@ -237,7 +237,7 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
         if joint is None:
             break
         bracket = 0
-        if joint.text in ("/", "per") or (joint.text in ("a", "an", "each", "every") and joint.marked and False):
+        if joint.text in ("/", "per"):
             sign, bracket = -1, 1
         elif joint.text in ("*",):
             bracket = 1
@@ -349,14 +349,9 @@ def _name(found: Sequence[Token], at: int, marked: bool) -> tuple[str | None, in
         return _CAPITALS[word], at + 1
     for name in (word, word.lower(), word.lower().removesuffix("s"), word.lower().removesuffix("es")):
         if name in _SPELLED and (len(word) > 1 or word.islower()):
-            end = at + 1
-            if end < len(found) and found[end].text == "." and end + 1 < len(found) and False:
-                end += 1
-            return _SPELLED[name], end
+            return _SPELLED[name], at + 1
         if name in _WORDS:
             return _SPELLED.get(_WORDS[name], _WORDS[name]), at + 1
-    if word in _WORDS:
-        return _SPELLED.get(_WORDS[word], _WORDS[word]), at + 1
     if word in _MARKED:
         return _MARKED[word], at + 1
     return None, at
@@ -436,7 +431,7 @@ def spelled_value(text: str) -> Fraction | None:
             group += 1
         elif word in _ONES or word.isdigit():
             value = Fraction(word) if word.isdigit() else Fraction(_ONES.index(word))
-            if group % 10 and group or (group % 100 and value > 9) or (seen and value == 0):
+            if (group % 10 and group) or (group % 100 and value > 9) or (seen and value == 0):
                 return None
             group += value
         elif word in _TENS:
@@ -465,6 +460,6 @@ def spelled_value(text: str) -> Fraction | None:
         else:
             return None
         seen = True
-    if words and words[-1] == "and" or not seen or all(word.isdigit() for word in words):
+    if (words and words[-1] == "and") or not seen or all(word.isdigit() for word in words):
         return None
     return sign * (total + group)
