@@ -134,7 +134,7 @@ _SPELLINGS = {  # commands and digraphs → the sign or command that tokens have
         "∉": "notin",
         "±": "pm +/- +-",
         "∓": "mp",
-        "∞": "infty infinity infin",
+        "∞": "infty infinity infin oo",
         "√": "surd",
         "∠": "angle",
         "Δ": "triangle Delta",
@@ -201,7 +201,7 @@ _SPELLINGS = {  # commands and digraphs → the sign or command that tokens have
 }
 _PLAIN_COMMANDS = words(  # commands that are often written without their backslash
     "sin cos tan cot sec csc arcsin arccos arctan arccot sinh cosh tanh log ln lg exp sqrt pi infty lim max min gcd lcm det "
-    "sen tg ctg arctg arcctg cosec infinity asin acos atan frac binom theta alpha beta"
+    "sen tg ctg oo arctg arcctg cosec infinity asin acos atan frac binom theta alpha beta"
 )
 
 
@@ -316,6 +316,9 @@ class _Lexer:
             yield Token("sign", name, spaced, marked)
         elif text == "!=" and self.at > 1 and self.matches[self.at - 2].lastgroup == "number":
             yield from (Token("sign", "!", spaced, marked), Token("sign", "=", False, marked))  # 5!=120
+        elif text == "{" and self._next() in ("\\rm", "\\bf", "\\it", "\\sf"):  # {\rm kg}
+            self.at += 1
+            yield from self._mark(self.read(marked=True, until="}"), spaced)
         elif text == "{":
             yield Token("group", "{", spaced, marked, tuple(_joined(self.read(marked=marked, until="}"))))
         else:
@@ -377,7 +380,9 @@ class _Lexer:
         if self._next() != "{":
             return
         self.at += 1
-        inner = self.read(marked=True, until="}")
+        yield from self._mark(self.read(marked=True, until="}"), spaced)
+
+    def _mark(self, inner: Sequence[Token], spaced: bool) -> Iterator[Token]:
         name = "".join(token.text for token in inner)
         if len(inner) == 1 and name in _PLAIN_COMMANDS | {
             "arg",

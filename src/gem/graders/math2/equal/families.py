@@ -36,13 +36,16 @@ _VARIABLES = frozenset("nrstuvwxyz") | {"\\theta", "\\phi"}
 def families(a: Tree, g: Tree, q: Question) -> Verdict | None:
     """Compare families of values: x = π/4 + kπ for all integers k, and C_1 e^x + C_2 for all constants."""
     (ours, declared), (theirs, gold_declared) = _parameters(a), _parameters(g)
+    (name, _), (gold_name, _) = named(ours), named(theirs)
+    if any(letter in name.partition("_")[2] + gold_name.partition("_")[2] for letter in {*declared, *gold_declared}):
+        return same(ours, theirs, q)  # a_n is a sequence
     integers = {kind for each in (declared, gold_declared) for kind in each.values()} - {"ℝ"}
     if len(integers) > 1:
         return False
     periodic = all(
         any(part == Sym("\\pi") or isinstance(part, Quantity) for part in walk(tree)) for tree in (ours, theirs)
     )
-    if integers or periodic:
+    if integers == {"ℤ"} or (periodic and not integers):
         members = [_members(tree, each) for tree, each in ((ours, declared), (theirs, gold_declared))]
         if members[0] and members[1]:
             return SameProgressions(tuple(members[0]), tuple(members[1]))

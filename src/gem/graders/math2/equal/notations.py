@@ -68,7 +68,7 @@ def _components(tree: Tree, size: int) -> Tree | None:
     found: dict[str, Tree] = {}
     marked = False
     for term in terms:
-        inner = term.args[0] if is_op(term, "neg") else term
+        inner: Tree = term.args[0] if is_op(term, "neg") else term
         over: tuple[Tree, ...] = ()
         if is_op(inner, "/"):
             inner, over = inner.args[0], inner.args[1:]

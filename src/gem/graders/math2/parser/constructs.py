@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from gem.graders.math2.lexer import Token
-from gem.graders.math2.parser.names import in_base
+from gem.graders.math2.parser.names import in_base, pair_in_brackets
 from gem.graders.math2.parser.vocabulary import (
     CONDITIONS,
     FUNCTIONS,
@@ -58,6 +58,8 @@ def command(p: Parser) -> Tree:
         return fraction(p)
     if name == "sqrt":
         return root(p)
+    if name == "binom" and p.take("("):
+        return Op("binom", pair_in_brackets(p))
     if name == "binom":
         return Op("binom", (p.argument(), p.argument()))
     if name in ("int", "iint", "oint"):
@@ -149,8 +151,8 @@ def function_call(p: Parser) -> Tree:
     while p.next.text in ("^", "_") and p.next.kind == "sign":
         sign = p.next.text
         p.at += 1
-        if sign == "_" and p.next.kind == "number" and len(p.next.text) > 1 and p.next.text.isdigit():
-            base = p.argument()
+        if sign == "_" and p.next.kind == "number" and p.peek().text != "(" and not p.peek().spaced:
+            base = p.argument()  # \log_37 is \log_3 7
         elif sign == "_":
             base = p.script()
         else:

@@ -59,6 +59,8 @@ from gem.graders.math2.tree import (
 )
 from gem.graders.math2.units import SCALES, read_currency, read_unit, spelled_value
 
+_SET_OPERATORS = {"∪": "cup", "U": "cup", "∩": "cap", "∖": "minus"}
+
 
 class Parser:
     """Reads trees from tokens by recursive descent. Every method raises NotMath if its part is no formula."""
@@ -160,6 +162,9 @@ class Parser:
 
     def relation(self) -> Tree:
         first = left_name(self) or self.sets()
+        if self.next.text == "in" and isinstance(first, Sym) and self.peek().text in ("[", "(", "\\{"):
+            self.at += 1
+            return Relation((first, self.sets()), ("∈",))
         if self.next.text not in RELATIONS or self.next.kind == "end":
             return self._modulus(first)
         sides, operators = [first], []
@@ -184,8 +189,8 @@ class Parser:
 
     def sets(self) -> Tree:
         tree = self.sum()
-        while self.next.text in ("∪", "∩", "∖") and self.next.kind == "sign":
-            head = {"∪": "cup", "∩": "cap", "∖": "minus"}[self.next.text]
+        while self.next.text in _SET_OPERATORS and (self.next.kind == "sign" or is_collection(tree)):
+            head = _SET_OPERATORS[self.next.text]
             self.at += 1
             tree = Op(head, (tree, self.sum()))
         return tree
@@ -283,7 +288,7 @@ class Parser:
             ):
                 tree = found
                 continue
-            if not self._starts_factor(self.next):
+            if not self._starts_factor(self.next) or (self.next.text == "U" and is_collection(tree)):
                 return tree
             if self.next.kind == "word" and self.next.text in SCALES:
                 tree = product(tree, Num(SCALES[self.next.text]))
@@ -344,7 +349,9 @@ class Parser:
         return None
 
     def _unit_after(self, tree: Tree) -> Tree | None:
-        if isinstance(tree, Quantity) and tree.unit != "%":
+        if (isinstance(tree, Quantity) and tree.unit != "%") or (
+            self.next.text == "in" and self.peek().text in "[(\\{"
+        ):
             return None
         if is_collection(tree) or isinstance(tree, Interval):
             return None
@@ -536,7 +543,10 @@ class Parser:
             if (written := in_base(self, token.text)) is not None:
                 return written
             self.at = mark
-        if token.marked or not is_product(token.text):
+        if token.text[0] == "d" == self.peek(2).text[:1] and self.peek().text == "/" and len(self.peek(2).text) == 2:
+            self.at += 3
+            return Sym(f"{token.text}/{self.peek(-1).text}")
+        if token.marked or not (is_product(token.text) or (len(self.tokens) == 1 and len(token.text) == 2)):
             raise NotMath(f"a word {token.text!r}")
         parser = Parser([*(Token("letter", c, token.spaced) for c in token.text), *self.tokens[self.at + 1 :]])
         tree: Tree = parser.power()

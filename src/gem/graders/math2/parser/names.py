@@ -21,6 +21,9 @@ def call(p: Parser) -> Tree:
         return p.sign()
     if first in ("C", "A", "P") and p.peek().text in ("_", "^") and (found := chosen(p, first)) is not None:
         return found
+    if first == "C" and p.peek().text == "(" and p.peek(2).kind == "number" and p.peek(3).text == ",":
+        p.at += 2
+        return Op("binom", pair_in_brackets(p))
     name = p.name()
     base = name.name.rstrip("'")
     if p.next.text == "^" and p.peek().kind == "group" and flat(p.peek().inner) == "-1" and base in CALLED:
@@ -38,6 +41,15 @@ def call(p: Parser) -> Tree:
         given = arguments.args if is_op(arguments, "list") else (arguments,)
         return Op("call", (name, *given))
     return name
+
+
+def pair_in_brackets(p: Parser) -> tuple[Tree, Tree]:
+    """Read two items and the closing bracket."""
+    inside = p.items()
+    p.expect(")")
+    if not is_op(inside, "list") or len(inside.args) != 2:
+        raise NotMath("two arguments")
+    return inside.args[0], inside.args[1]
 
 
 def is_variable(p: Parser) -> bool:
@@ -60,6 +72,10 @@ def chosen(p: Parser, letter: str) -> Tree | None:
             p.at += 1
             scripts[sign] = p.script()
     except NotMath:
+        p.at = mark
+        return None
+    lower, upper = (part.exact if isinstance(part := scripts[sign], Num) else None for sign in "_^")
+    if lower is not None and upper is not None and lower < upper:
         p.at = mark
         return None
     if isinstance(scripts["^"], Phrase) or isinstance(scripts["_"], Phrase):

@@ -38,7 +38,13 @@ _BASE_NAMES = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
 BASES = {**_BASE_NAMES, "twelve": 12, "sixteen": 16, "hex": 16}
 END = Token("end", "")
 HOURS = frozenset(Num(Fraction(hour)) for hour in range(25))
-SETS: dict[str, Tree] = {"mathbbR": REALS, "mathbbZ": Sym("ℤ"), "mathbbN": Sym("ℕ"), "mathbbQ": Sym("ℚ"), "mathbbC": Sym("ℂ")}
+SETS: dict[str, Tree] = {
+    "mathbbR": REALS,
+    "mathbbZ": Sym("ℤ"),
+    "mathbbN": Sym("ℕ"),
+    "mathbbQ": Sym("ℚ"),
+    "mathbbC": Sym("ℂ"),
+}
 
 
 class NotMath(ValueError):
