@@ -49,6 +49,7 @@ for _row in (
     ("mass", "1", "g", "gram"),
     ("mass", "1000", "kg", "kilogram"),
     ("mass", "1000000", "t", "tonne"),
+    ("mass", "907184.74", "ton"),
     ("mass", "453.59237", "lb", "pound"),
     ("mass", "28.349523125", "oz", "ounce"),
     ("time", "1/1000", "ms", "millisecond"),
@@ -58,7 +59,7 @@ for _row in (
     ("time", "86400", "day"),
     ("time", "604800", "week"),
     ("months", "1", "month"),
-    ("months", "12", "year", "yr"),
+    ("months", "12", "year", "yr", "annum"),
     (_VOLUME, "1/1000000", "ml", "milliliter", "millilitre"),
     (_VOLUME, "1/1000", "l", "liter", "litre"),
     (_VOLUME, "0.003785411784", "gal", "gallon"),
@@ -113,6 +114,13 @@ for _row in (
     ({"time": -1}, "1000000", "MHz", "megahertz"),
     ({"time": -1}, "1000000000", "GHz", "ghz", "gigahertz"),
     ("length", "1/10000000000", "angstrom"),
+    ("length", "149597870700", "au"),
+    ("length", "9460730472580800", "ly", "lightyear"),
+    ("length", "30856775814913673", "parsec", "pc"),
+    ("level", "1", "decibel", "db"),
+    ({"length": -2}, "425143.707430272", "mpg"),
+    ("angle", "1/3600", "arcsecond", "arcsec"),
+    ("angle", "1/60", "arcminute", "arcmin"),
     ("length", "1/1000000", "um", "micrometer", "micrometre", "micron"),
     ("mass", "1/1000000", "ug", "microgram"),
     ("time", "1/1000000", "us", "microsecond"),
@@ -248,7 +256,7 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
                     return f"{_canonical(factors)}/{inner[0].replace('*', '/')}", inner[1] + 1
             break
         end += bracket
-        if not bracket and not (found[end].spaced or found[end].marked):
+        if not bracket and (not (found[end].spaced or found[end].marked) or found[end].text in ("in", "has")):
             break
     if not factors:
         return None
@@ -327,7 +335,7 @@ def _name(found: Sequence[Token], at: int, marked: bool) -> tuple[str | None, in
     token = found[at]
     if token.kind == "sign" and token.text in ("%", "¢"):
         return _SPELLED.get(token.text, token.text), at + 1
-    if token.text == "\\mu" and at + 1 < len(found) and not found[at + 1].spaced:
+    if token.text == "\\mu" and at + 1 < len(found):
         following = found[at + 1].text
         name = {"m": "um", "g": "ug", "s": "us", "l": "ul", "L": "ul"}.get(following) or _MARKED.get("u" + following)
         return name, at + 2
@@ -429,9 +437,15 @@ def spelled_value(text: str) -> Fraction | None:
     for index, word in enumerate(words):
         if word in ("a", "an", "one") and index + 1 < len(words) and words[index + 1] in {*_MULTIPLES, *_SIZES}:
             group += 1
+<<<<<<< ours
         elif word in _ONES or word.isdigit():
             value = Fraction(word) if word.isdigit() else Fraction(_ONES.index(word))
             if (group % 10 and group) or (group % 100 and value > 9) or (seen and value == 0):
+=======
+        elif word in _ONES or word.isdecimal():
+            value = Fraction(word) if word.isdecimal() else Fraction(_ONES.index(word))
+            if group % 10 and group or (group % 100 and value > 9) or (seen and value == 0):
+>>>>>>> theirs
                 return None
             group += value
         elif word in _TENS:
@@ -460,6 +474,10 @@ def spelled_value(text: str) -> Fraction | None:
         else:
             return None
         seen = True
+<<<<<<< ours
     if (words and words[-1] == "and") or not seen or all(word.isdigit() for word in words):
+=======
+    if words and words[-1] == "and" or not seen or all(word.isdecimal() for word in words):
+>>>>>>> theirs
         return None
     return sign * (total + group)
