@@ -132,6 +132,7 @@ for _row in (
     (_PRESSURE, "100000000", "bar"),
     (_PRESSURE, "133322.387415", "mmhg", "torr"),
     ({"amount": 1, "length": -3}, "1000", "molar"),
+    ({"amount": 1, "length": -3}, "1/1000", "uM"),
     ({"mass": 1, "length": 2, "charge": -2}, "1000", "henry"),
 ):
     _unit(*_row)
@@ -337,7 +338,9 @@ def _name(found: Sequence[Token], at: int, marked: bool) -> tuple[str | None, in
         return _SPELLED.get(token.text, token.text), at + 1
     if token.text == "\\mu" and at + 1 < len(found):
         following = found[at + 1].text
-        name = {"m": "um", "g": "ug", "s": "us", "l": "ul", "L": "ul"}.get(following) or _MARKED.get("u" + following)
+        name = {"m": "um", "g": "ug", "s": "us", "l": "ul", "L": "ul", "M": "uM"}.get(following) or _MARKED.get(
+            "u" + following
+        )
         return name, at + 2
     if token.text == "\\Omega":
         return "ohm", at + 1
@@ -360,7 +363,7 @@ def _name(found: Sequence[Token], at: int, marked: bool) -> tuple[str | None, in
             return _SPELLED[name], at + 1
         if name in _WORDS:
             return _SPELLED.get(_WORDS[name], _WORDS[name]), at + 1
-    if word in _MARKED:
+    if word in _MARKED and (token.marked or marked or "u" in word):  # 2GM is a product
         return _MARKED[word], at + 1
     return None, at
 

@@ -164,9 +164,25 @@ def progressions(a: Tree, g: Tree, q: Question) -> Verdict | None:
     return bool(abs(m) == abs(n) and (x - y) % m == 0)
 
 
+def _begins(tree: Tree, member: Tree) -> bool:
+    """Return whether a condition such as k ≥ 0 leaves out no positive member of a residue class."""
+    if not isinstance(tree, Relation) or len(tree.sides) != 2 or tree.operators[0] not in "<≤≥>":
+        return False
+    bounds = [fraction_of(side) for side in tree.sides if not names_in(side)]
+    letters = names_in(tree)
+    if len(bounds) != 1 or bounds[0] is None or len(letters) != 1:
+        return False
+    (letter,) = letters
+    before = bounds[0] - 1 + (tree.operators[0] in "<>")
+    last = fraction_of(substituted(member, {letter: Num(before)}))
+    return last is not None and last <= 0
+
+
 def _residue(tree: Tree) -> tuple[Fraction, Fraction] | None:
     """Return the residue and the modulus of a congruence, or of a linear formula of one letter."""
     while is_op(tree, "where"):
+        if not all(_is_declaration(each) or _begins(each, named(tree.args[0])[1]) for each in tree.args[1:]):
+            return None
         tree = named(tree.args[0])[1]
     if is_op(tree, "mod"):
         _, value, modulus = _congruence(tree)
@@ -198,8 +214,8 @@ def congruences(a: Tree, g: Tree, q: Question) -> Verdict | None:
         return False
     if "ℤ" in (name, gold_name) and None in (modulus, gold_modulus):
         return False  # odd is not 1
-    if modulus is None or gold_modulus is None:
-        return same(value, gold_value, q)
+    if modulus is None or gold_modulus is None:  # 3 (mod 7) is 3, but n ≡ 3 (mod 7) is more than 3
+        return not (gold_name and modulus is None) and same(value, gold_value, q)
     x, y, m = fraction_of(value), fraction_of(gold_value), fraction_of(gold_modulus)
     if None in (x, y, m):
         return all_of((same(modulus, gold_modulus, q), same(value, gold_value, q)))

@@ -71,6 +71,12 @@ def normal(tree: Tree) -> Tree:
         if tree.head == "cup" and all(is_op(part, "set") for part in parts):
             return Op("set", tuple(item for part in parts for item in children(part)))
         return Op(tree.head, parts)
+    if (
+        isinstance(tree, Relation)
+        and tree.operators == ("=",)
+        and any(is_op(each, "dots") for each in walk(tree.sides[0]))
+    ):
+        return normal(tree.sides[1])  # 1 + 2 + … + n = n(n+1)/2
     if isinstance(tree, Relation) and tree.operators == ("≡",):
         return normal(Relation(tree.sides, ("=",)))
     if isinstance(tree, Relation):
@@ -101,7 +107,9 @@ def _flat(tree: Tree) -> Tree:
 def _signs(tree: Tree) -> list[Tree]:
     """Return both values of a tree with one ±; a ∓ has the other sign. Any other tree is returned alone."""
     found = [part for part in walk(tree) if is_op(part, "pm", "mp")]
-    if not found or len(found) > 2 or (len(found) == 2 and found[0].head == found[1].head) or is_collection(tree):
+    if not found or len(found) > 2 or (len(found) == 2 and found[0].head == found[1].head):
+        return [tree]
+    if is_collection(tree) and not is_op(tree, "tuple"):
         return [tree]
 
     def signed(first: bool) -> Callable[[Tree], Tree]:

@@ -26,6 +26,7 @@ from gem.graders.math2.parser.names import (
 )
 from gem.graders.math2.parser.vocabulary import (
     CONDITIONS,
+    DECLARING,
     END,
     HOURS,
     MONTHS,
@@ -123,7 +124,11 @@ class Parser:
         """Read one item: a relation with its conditions."""
         if self.next.text in CONDITIONS and self.next.kind == "word":
             return self._where(None)
+        if top and self.next.kind == "letter" and self.peek().kind == "word" and (declared := declaration(self)):
+            return Op("where", (declared,))
         tree = self.relation()
+        if self.next.text in ("integer", "integers") and isinstance(tree, Relation):
+            self.at += 1
         if self.next.kind == "word" and self.next.text in CONDITIONS:
             return self._where(tree)
         if self.next.text == "∀":
@@ -144,14 +149,7 @@ class Parser:
         """Read a condition after for, where or if."""
         if (declared := declaration(self)) is not None:
             return Op("where", (declared,) if tree is None else (tree, declared))
-        while self.next.kind == "word" and self.next.text in CONDITIONS | {
-            "all",
-            "any",
-            "that",
-            "every",
-            "some",
-            "real",
-        }:
+        while self.next.kind == "word" and self.next.text in DECLARING:
             self.at += 1
         if self.next.text == "∀":
             self.at += 1
