@@ -49,6 +49,8 @@ def normal(tree: Tree) -> Tree:
         if is_op(last, "mod") and not any(is_op(i, "mod") for i in items[:-1]):
             items = [*(Op("mod", (item, last.args[1])) for item in items[:-1]), last]  # x ≡ 1, 3 (mod 8)
         return _named_list(tree.head, [normal(item) for item in items])
+    if is_op(tree, "tuple") and len(signed := _signs(tree)) > 1:
+        return Op("list", tuple(map(normal, signed)))  # (±2, 0)
     if is_op(tree, "set", "tuple"):
         signed = [each for item in tree.args for each in (_signs(item) if tree.head == "set" else [item])]
         return Op(tree.head, tuple(map(normal, signed)))

@@ -124,7 +124,12 @@ class Parser:
         """Read one item: a relation with its conditions."""
         if self.next.text in CONDITIONS and self.next.kind == "word":
             return self._where(None)
-        if top and self.next.kind == "letter" and self.peek().kind == "word" and (declared := declaration(self)):
+        if (
+            top
+            and self.next.kind == "letter"
+            and self.peek().text in DECLARING - {"and"}
+            and (declared := declaration(self))
+        ):
             return Op("where", (declared,))
         tree = self.relation()
         if self.next.text in ("integer", "integers") and isinstance(tree, Relation):
