@@ -262,7 +262,8 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
     if not factors:
         return None
     plain = not marked and all(
-        token.kind in ("letter", "group", "number") or token.text in ("^", "*", "/", "-") for token in found[at:end]
+        (token.kind in ("letter", "group", "number") and not token.marked) or token.text in ("^", "*", "/", "-")
+        for token in found[at:end]
     )
     if (
         plain
