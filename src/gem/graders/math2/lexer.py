@@ -358,7 +358,8 @@ class _Lexer:
             yield from self._styled(name, spaced, marked)
         elif name == "mathbb" or name.startswith("mathbb"):
             letter = name.removeprefix("mathbb") or self._argument_text().strip("{} \\")
-            yield Token("command", f"mathbb{letter}", spaced, marked)
+            is_set = letter in ("R", "Z", "N", "Q", "C")
+            yield Token("command" if is_set else "letter", f"mathbb{letter}" if is_set else letter, spaced, marked)
         elif name == "begin":
             yield self._environment(spaced, marked)
         else:
