@@ -29,7 +29,9 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_COUNTED = re.compile(r".*\b(?:how many|number of|(?P<part>fraction|percent|percentage) of) (?P<things>[a-z0-9 -]*)")
+_COUNTED = re.compile(
+    r".*\b(?:how many|number of|in (?=[a-z]+ per )|(?P<part>fraction|percent|percentage) of) (?P<things>[a-z0-9 -]*)"
+)
 _VERB = re.compile(
     r"\b(is|are|was|were|do|does|did|can|could|will|would|should|must|has|have|had|that|which|in|on|at|with|than)\b"
 )
@@ -39,6 +41,7 @@ _IS_ROUNDING = re.compile(r"\b(?:round|approximate) (?:off )?(?:the number )?[$\
 _SIGNIFICANT = re.compile(r"(\w+) significant", re.IGNORECASE)
 _ASKING = _words("what which how find compute calculate determine give express convert state write answer when")
 _AFTER_UNIT = _words("across by exerted needed of on released required through does did is are was and at for in")
+_AFTER_NOUN = _words("with if that where when across through given after before until")
 _MORE = _words("more total full whole")
 _NO_UNIT = _words("in a an second has")  # seldom units in a question
 _FILLING = _words(
@@ -77,7 +80,7 @@ _KINDS: dict[str, frozenset[Dimensions] | None] = {  # nouns in a question → d
         "molar": "molarity concentration",
         " ".join(_CURRENCIES): "cost costs price pay paid earn earns profit spend spent money owe owed revenue",
         "s year m": "long",
-        "s year": "when time old age",
+        "s year": "when old age",
         "degree radian": "angle angles rotation ∠",
         "": "probability ratio chance fraction remainder digit ph factor many number",
     }.items()
@@ -153,9 +156,9 @@ def _measured(a: Tree, g: Tree, q: Question, ask: Asked) -> tuple[Tree, Tree] | 
         if len(pairs) < len(found):
             return None
         items = tuple(x for x, _ in pairs)
-        if isinstance(a, Relation):
-            return replace(a, sides=(*a.sides[: -len(items)], *items)), pairs[-1][1]
-        return replace(a, args=items), replace(g, args=tuple(y for _, y in pairs))  # type: ignore[type-var]
+        if isinstance(a, Op) and isinstance(g, Op):
+            return Op(a.head, items), Op(g.head, tuple(y for _, y in pairs))
+        return (replace(a, sides=(*a.sides[: -len(items)], *items)) if isinstance(a, Relation) else a), pairs[-1][1]
     noun = frozenset(_stem(word) for word in _noun(g) if word not in _CHANGES)
     a, g = _without_noun(a, ask, noun), _without_noun(g, ask, noun)
     if noun and isinstance(a, Quantity) and not isinstance(g, Quantity):
@@ -329,6 +332,7 @@ def asked(q: Question) -> Asked:
             per.add(read[0])
     first = next((i for i, word in enumerate(last) if word in _ASKING), 0)
     formula = last[first + 1 : (last.index(".") if "." in last[first:] else len(last))]
+    stop = next((i for i in range(first + 2, len(last)) if last[i] in _AFTER_NOUN), len(last))
     is_value = (
         len(formula) > 1
         and "∠" not in formula
@@ -342,7 +346,7 @@ def asked(q: Question) -> Asked:
         others=frozenset(map(_stem, words)) | frozenset(words),
         many="many" in last and not unit,
         total=bool(_TOTAL & set(last)),
-        kind=frozenset() if is_value else next((_KINDS[word] for word in last[first:] if word in _KINDS), None),
+        kind=frozenset() if is_value else next((_KINDS[word] for word in last[first:stop] if word in _KINDS), None),
         known=_units_in(q.text, found),
         per=per.pop() if len(per) == 1 else "",
     )
