@@ -30,7 +30,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 _COUNTED = re.compile(
-    r".*\b(?:how many|number of|in (?=[a-z]+ per )|(?P<part>fraction|percent|percentage) of) (?P<things>[a-z0-9 -]*)"
+    r".*\b(?:how many|number of|in(?= [a-z]+ per )|(?P<part>fraction|percent|percentage) of) (?P<things>[a-z0-9 -]*)"
 )
 _VERB = re.compile(
     r"\b(is|are|was|were|do|does|did|can|could|will|would|should|must|has|have|had|that|which|in|on|at|with|than)\b"
@@ -104,23 +104,19 @@ class Asked:
     Args:
         unit: in which the answer is counted, "%" for a percentage; "" if the question does not say it.
         scale: 1000 for "in thousands of dollars".
-        counts: whether it asks "how many" of something that is no unit.
         things: the stems of the words after "how many".
         others: the stems of all its words.
-        many: whether its last sentence asks "how many", of a noun or not.
-        total: whether it asks for a total.
-        kind: the dimensions of the quantity that it asks for; None if they are unknown.
+        last: the words from the last sentence that asks something.
+        kind: the dimensions of the quantity that it asks for, none for a number; None if they are unknown.
         known: the units in it.
         per: the unit after "per", as in "per hour"; "" if there are several.
     """
 
     unit: str
     scale: Fraction
-    counts: bool
     things: frozenset[str]
     others: frozenset[str]
-    many: bool
-    total: bool
+    last: frozenset[str]
     kind: frozenset[Dimensions] | None
     known: frozenset[str]
     per: str
@@ -187,7 +183,7 @@ def _with_units(a: Tree, g: Tree, ask: Asked) -> tuple[Tree, Tree] | None:
     if {name for name, _ in dimensions_of(unit)[0]} == {"unit"}:
         kinds = frozenset({dimensions_of(ask.unit)[0]}) if ask.unit else ask.kind
         length = (("length", dict(dimensions_of(unit)[0])["unit"]),)
-        return (a.value, g) if not ask.counts and (kinds is None or length in kinds) else None
+        return (a.value, g) if kinds is None or length in kinds else None
     if not ask.unit:
         return (a, g) if _may_have(unit, ask) else None
     if (unit, ask.unit) in (("degree", "celsius"), ("degree", "fahrenheit")):
@@ -248,13 +244,13 @@ def _without_noun(tree: Tree, ask: Asked, noun: frozenset[str]) -> Tree:
         return Quantity(value.value, f"{value.unit}/{unit_named(words[1])}")  # 16 dollars an hour
     joint = next((i for i, word in enumerate(words) if word in _JOINTS), len(words))
     counted = noun | (frozenset() if "%" in ask.things else ask.things)
-    things = _FILLING | (counted or (ask.others if ask.many else frozenset()))
+    things = _FILLING | (counted or (ask.others if "many" in ask.last and not ask.unit else frozenset()))
     things |= {_stem(noun) for word, noun in _IMPLIED.items() if word in ask.others}
     others = _FILLING | noun | (ask.things if "of" in ask.things else ask.others)
     stems = [word if word in _FILLING else _stem(word) for word in words]
     changes = any(word in _CHANGES and stem not in counted for word, stem in zip(words, stems, strict=True))
-    total = bool(_TOTAL & set(words))
-    contradicts = ("each" in words and ask.total) or (total and "each" in ask.others and not ask.total)
+    totals = [bool(_TOTAL & set(each)) for each in (words, ask.last)]
+    contradicts = ("each" in words and totals[1]) or (totals == [True, False] and "each" in ask.last)
     fits = things.issuperset(stems[:joint]) and others.issuperset(stems[joint:])
     return value if fits and not changes and not contradicts else tree
 
@@ -282,7 +278,7 @@ def _may_have(unit: str, ask: Asked) -> bool:
     else:
         is_size = dimensions[0][0] == "length" and dimensions[0][1] > 1 and (("length", 1),) in known
         fits = dimensions in known or is_size or (len(dimensions) > 1 and {name for name, _ in dimensions} <= names)
-    if ask.counts or not fits or (unit in _CURRENCIES and _CURRENCIES & ask.known and unit not in ask.known):
+    if not fits or (unit in _CURRENCIES and _CURRENCIES & ask.known and unit not in ask.known):
         return False
     for part in (part.partition("^")[0] for part in parts):
         rivals = {each for each in ask.known if dimensions_of(each)[0] == dimensions_of(part)[0]}
@@ -311,11 +307,10 @@ def asked(q: Question) -> Asked:
     asking = [
         start for start, end in zip(starts, [*starts[1:], len(words)], strict=True) if _ASKING & set(words[start:end])
     ]
-    end, unit, things, counts = len(found), "", list[str](), False
+    end, unit, things = len(found), "", list[str]()
     for start in reversed(asking or [0]):
         units, things = set(_asked_units(found[start:end])), things or _things(" ".join(words[start:end]))
-        counts = not units and "many" in words[start:end] and bool(things)
-        if units or counts:
+        if units or (things and "many" in words[start:end]):
             unit = units.pop() if len(units) == 1 else ""
             break
         end = start
@@ -341,11 +336,9 @@ def asked(q: Question) -> Asked:
     return Asked(
         unit=unit,
         scale=scale,
-        counts=counts and not unit,
         things=frozenset(map(_stem, things)),
         others=frozenset(map(_stem, words)) | frozenset(words),
-        many="many" in last and not unit,
-        total=bool(_TOTAL & set(last)),
+        last=frozenset(last),
         kind=frozenset() if is_value else next((_KINDS[word] for word in last[first:stop] if word in _KINDS), None),
         known=_units_in(q.text, found),
         per=per.pop() if len(per) == 1 else "",
@@ -408,12 +401,8 @@ def tolerance(gold: Tree, question: Question) -> Fraction:
     if written.places is None:
         return Fraction(1, 4) if _significant(question.text) == digits and isinstance(number, Num) else Fraction(0)
     others = asked(question).others
-    powered = (
-        digits > 1
-        and not _NOTATION & others
-        and ((isinstance(number, Op) and number.head == "*") or written.places < 0)
-    )
     unit = gold.unit if isinstance(gold, Quantity) else asked(question).unit
+    powered = unit and digits > 1 and not _NOTATION & others and (number != written or written.places < 0)
     dimensions = dict(dimensions_of(unit)[0]) if unit not in ("", "%") else {}
     everyday = len(dimensions) < 2 and set(dimensions) <= _EVERYDAY and -1 not in dimensions.values()
     if _stems(_PHYSICS) & others:
