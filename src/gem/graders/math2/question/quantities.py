@@ -20,13 +20,19 @@ from gem.graders.math2.units import (
     read_currency,
     read_unit,
     spelled_value,
-    unit_named,
 )
 from gem.graders.math2.values import fraction_of, is_formula
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
+
+
+def _stem(word: str) -> str:
+    for ending in ("ies", "es", "s", "y", "e"):
+        if word.endswith(ending) and len(word) > len(ending) + 1:
+            return word[: -len(ending)].rstrip("s")
+    return word
 
 
 _COUNTED = re.compile(
@@ -87,12 +93,14 @@ _KINDS: dict[str, frozenset[Dimensions] | None] = {  # nouns in a question → d
     for word in words.split()
 } | dict.fromkeys(("rate", "angular", "density", "value"))
 _IMPLIED = {"factor": "times", "population": "people", "arrangement": "ways", "arranged": "ways"}  # nouns of answers
-_PHYSICS = (
+_PHYSICS = _words(
     "mol mole atom electron proton photon wavelength orbit orbital life radioactive au light parsec joule newton volt "
     "pascal kelvin nucleus nuclear capacitor resistor resistance telescope luminosity redshift ph molarity pendulum "
     "projectile blackbody ev mev kev gev kj mpa nm magnetic electric"
 )
-_IRRATIONAL = "circle circular circumference orbit orbital sphere pendulum life radioactive angle degree ph period sqrt"
+_IRRATIONAL = _words(
+    "circle circular circumference orbit orbital sphere pendulum life radioactive angle degree ph period sqrt"
+)
 _NOTATION = _words("notation form write express convert exact exactly")  # of 3.2·10^5, which is not rounded then
 _EVERYDAY = _words("length mass time months dollars euros angle yen rupees unit")
 
@@ -240,8 +248,6 @@ def _without_noun(tree: Tree, ask: Asked, noun: frozenset[str]) -> Tree:
         return tree
     value = tree.parts[0]
     assert not isinstance(value, str)
-    if isinstance(value, Quantity) and words[0] in _JOINTS and len(words) == 2 and unit_named(words[1]):
-        return Quantity(value.value, f"{value.unit}/{unit_named(words[1])}")  # 16 dollars an hour
     joint = next((i for i, word in enumerate(words) if word in _JOINTS), len(words))
     counted = noun | (frozenset() if "%" in ask.things else ask.things)
     things = _FILLING | (counted or (ask.others if "many" in ask.last and not ask.unit else frozenset()))
@@ -255,29 +261,17 @@ def _without_noun(tree: Tree, ask: Asked, noun: frozenset[str]) -> Tree:
     return value if fits and not changes and not contradicts else tree
 
 
-def _stem(word: str) -> str:
-    for ending in ("ies", "es", "s", "y", "e"):
-        if word.endswith(ending) and len(word) > len(ending) + 1:
-            return word[: -len(ending)].rstrip("s")
-    return word
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(map(_stem, text.split()))
-
-
 def _may_have(unit: str, ask: Asked) -> bool:
     """Return whether the answer to a question that names no unit for it may have a unit."""
     unit = {"mph": "mi/h"}.get(unit, unit)
     dimensions, parts = dimensions_of(unit)[0], unit.replace("/", "*").split("*")
-    known = {dimensions_of(each)[0]: each for each in ask.known}
+    known = {dimensions_of(each)[0] for each in ask.known}
     names = {name for each in known for name, _ in each}
     if ask.kind is not None:
         top, _, bottom = unit.partition("/")
         fits = dimensions in ask.kind or (bottom and bottom == ask.per and dimensions_of(top)[0] in ask.kind)
     else:
-        is_size = dimensions[0][0] == "length" and dimensions[0][1] > 1 and (("length", 1),) in known
-        fits = dimensions in known or is_size or (len(dimensions) > 1 and {name for name, _ in dimensions} <= names)
+        fits = dimensions in known or (len(dimensions) > 1 and {name for name, _ in dimensions} <= names)
     if not fits or (unit in _CURRENCIES and _CURRENCIES & ask.known and unit not in ask.known):
         return False
     for part in (part.partition("^")[0] for part in parts):
@@ -326,20 +320,14 @@ def asked(q: Question) -> Asked:
         if word in ("per", "each", "every", "an", "a") and (read := read_unit(found, at + 1, marked=True)):
             per.add(read[0])
     first = next((i for i, word in enumerate(last) if word in _ASKING), 0)
-    formula = last[first + 1 : (last.index(".") if "." in last[first:] else len(last))]
     stop = next((i for i in range(first + 2, len(last)) if last[i] in _AFTER_NOUN), len(last))
-    is_value = (
-        len(formula) > 1
-        and "∠" not in formula
-        and not any(word[:1] != "\\" and len(word) > 1 and word.isalpha() for word in formula)
-    )
     return Asked(
         unit=unit,
         scale=scale,
         things=frozenset(map(_stem, things)),
         others=frozenset(map(_stem, words)) | frozenset(words),
         last=frozenset(last),
-        kind=frozenset() if is_value else next((_KINDS[word] for word in last[first:stop] if word in _KINDS), None),
+        kind=next((_KINDS[word] for word in last[first:stop] if word in _KINDS), None),
         known=_units_in(q.text, found),
         per=per.pop() if len(per) == 1 else "",
     )
@@ -405,8 +393,8 @@ def tolerance(gold: Tree, question: Question) -> Fraction:
     powered = unit and digits > 1 and not _NOTATION & others and (number != written or written.places < 0)
     dimensions = dict(dimensions_of(unit)[0]) if unit not in ("", "%") else {}
     everyday = len(dimensions) < 2 and set(dimensions) <= _EVERYDAY and -1 not in dimensions.values()
-    if _stems(_PHYSICS) & others:
-        physical = digits > 2 or (digits == 2 and bool(_stems(_IRRATIONAL) & others))
+    if _PHYSICS & others:
+        physical = digits > 2 or (digits == 2 and bool(_IRRATIONAL & others))
     else:
         physical = digits > 2 and not everyday
     return half * (1 - ROUNDING) if powered or physical or _ROUNDING.search(question.text) else Fraction(0)
