@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from gem.graders.math2.equal.formulas import ROUNDING, half_digit
-from gem.graders.math2.equal.normal import named, split_unit
+from gem.graders.math2.equal import ROUNDING, half_digit, named, split_unit
 from gem.graders.math2.lexer import Token, TooLarge, tokens
 from gem.graders.math2.question.read import Question
 from gem.graders.math2.tree import Num, Op, Phrase, Quantity, Relation, Tree, names_in, walk
