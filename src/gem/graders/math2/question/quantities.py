@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from gem.graders.math2.equal import ROUNDING, half_digit, named, split_unit
 from gem.graders.math2.lexer import Token, TooLarge, tokens
-from gem.graders.math2.question.read import Question
+from gem.graders.math2.question.read import Question, word_set
 from gem.graders.math2.tree import Num, Op, Phrase, Quantity, Relation, Tree, names_in, walk
 from gem.graders.math2.units import (
     SCALES,
@@ -21,10 +21,6 @@ from gem.graders.math2.units import (
     spelled_value,
 )
 from gem.graders.math2.values import fraction_of, is_formula
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 def _stem(word: str) -> str:
@@ -44,21 +40,21 @@ _DOLLARS = re.compile(r"\\\$|\$\d[\d,.]*(?= [a-z(]|[,.;?!)](?: |$)|$)")
 _ROUNDING = re.compile(r"\bnearest\b|\bround|\bdecimal places?\b|\btwo decimals\b|\bsignificant\b", re.IGNORECASE)
 _IS_ROUNDING = re.compile(r"\b(?:round|approximate) (?:off )?(?:the number )?[$\\]*-?\d", re.IGNORECASE)
 _SIGNIFICANT = re.compile(r"(\w+) significant", re.IGNORECASE)
-_ASKING = _words("what which how find compute calculate determine give express convert state write answer when")
-_AFTER_UNIT = _words("across by exerted needed of on released required through does did is are was and at for in")
-_AFTER_NOUN = _words("with if that where when across through given after before until")
-_MORE = _words("more total full whole")
-_NO_UNIT = _words("in a an second has")  # seldom units in a question
-_FILLING = _words(
+_ASKING = word_set("what which how find compute calculate determine give express convert state write answer when")
+_AFTER_UNIT = word_set("across by exerted needed of on released required through does did is are was and at for in")
+_AFTER_NOUN = word_set("with if that where when across through given after before until")
+_MORE = word_set("more total full whole")
+_NO_UNIT = word_set("in a an second has")  # seldom units in a question
+_FILLING = word_set(
     "of the in all altogether together total left remaining there are is such different distinct possible a an each "
     "per / every for whole full now old long tall wide high away"
 )
-_JOINTS = _words("for per of in on to from each every a an /")  # the words after one describe the noun before it
-_CHANGES = _words(
+_JOINTS = word_set("for per of in on to from each every a an /")  # the words after one describe the noun before it
+_CHANGES = word_set(
     "not no never or but than more less fewer least most about over under except only twice half double minus plus "
     "negative wrong unless another other increase decrease loss gain profit dozen dozens pair pairs up down rest none"
 )
-_TOTAL = _words("all total altogether together")
+_TOTAL = word_set("all total altogether together")
 _PER = {"annual": "year", "yearly": "year", "monthly": "month", "weekly": "week", "daily": "day", "hourly": "h"}
 _NAMES = {
     "electron volt": "electronvolt",
@@ -67,7 +63,7 @@ _NAMES = {
     "astronomical unit": "au",
 } | {f"^\\circ${letter}": f"\\text{{{name}}}$" for letter, name in (("C", "celsius"), ("F", "fahrenheit"))}
 Dimensions = tuple[tuple[str, int], ...]
-_CURRENCIES = _words("$ € £ ¥ ₹")
+_CURRENCIES = word_set("$ € £ ¥ ₹")
 _KINDS: dict[str, frozenset[Dimensions] | None] = {  # nouns in a question → dimensions that the answer may have
     word: frozenset(dimensions_of(unit)[0] for unit in units.split())
     for units, words in {
@@ -92,16 +88,16 @@ _KINDS: dict[str, frozenset[Dimensions] | None] = {  # nouns in a question → d
     for word in words.split()
 } | dict.fromkeys(("rate", "angular", "density", "value"))
 _IMPLIED = {"factor": "times", "population": "people", "arrangement": "ways", "arranged": "ways"}  # nouns of answers
-_PHYSICS = _words(
+_PHYSICS = word_set(
     "mol mole atom electron proton photon wavelength orbit orbital life radioactive au light parsec joule newton volt "
     "pascal kelvin nucleus nuclear capacitor resistor resistance telescope luminosity redshift ph molarity pendulum "
     "projectile blackbody ev mev kev gev kj mpa nm magnetic electric"
 )
-_IRRATIONAL = _words(
+_IRRATIONAL = word_set(
     "circle circular circumference orbit orbital sphere pendulum life radioactive angle degree ph period sqrt"
 )
-_NOTATION = _words("notation form write express convert exact exactly")  # of 3.2·10^5, which is not rounded then
-_EVERYDAY = _words("length mass time months dollars euros angle yen rupees unit")
+_NOTATION = word_set("notation form write express convert exact exactly")  # of 3.2·10^5, which is not rounded then
+_EVERYDAY = word_set("length mass time months dollars euros angle yen rupees unit")
 
 
 @dataclass(frozen=True)

@@ -7,28 +7,35 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from gem.graders.math2.lexer import TooLarge, Token, tokens
+from gem.graders.math2.lexer import Token, TooLarge, tokens
 
 _WORD = re.compile(r"\\?[a-zA-Z]+(?:'[a-z]+)?|\d+(?:\.\d+)?|\S")
 _FAMILY = re.compile(
-    r"\bgeneral (?:solution|form|term)|\bdifferential equation|\b(?:ODE|recurrence)\b|\\d?dot\b|\\partial\b|\\frac\s*\{d"
-    r"|\bd[yxuvwP]/d[xt]\b|\b[yxuvfwzQPT]'+|\\prime|\barbitrary constants?\b|\b(?:all|every) (?:[a-z-]+ ){0,3}(?:functions?|polynomials?|solutions?)\b",
+    r"\bgeneral (?:solution|form|term)|\bdifferential equation|\b(?:ODE|recurrence)\b|\\d?dot\b|\\partial\b"
+    r"|\\frac\s*\{d|\bd[yxuvwP]/d[xt]\b|\b[yxuvfwzQPT]'+|\\prime|\barbitrary constants?\b"
+    r"|\b(?:all|every) (?:[a-z-]+ ){0,3}(?:functions?|polynomials?|solutions?)\b",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"(?:[^.?!]|[.!](?=\d))*\?")
+
+
+def word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # words between "integers" or "positive" and the names that it describes, as in "a and b are positive real numbers"
-_BETWEEN = frozenset(
-    "is are be a an both reals all distinct given fixed real integer integers natural whole number numbers rational constant "
-    "constants value values variable variables parameter parameters coefficients solution points relatively prime "
-    "coprime positive negative nonnegative non odd even arbitrary some any - ".split()  # noqa: SIM905
+_BETWEEN = word_set(
+    "is are be a an both reals all distinct given fixed real integer integers natural whole number numbers rational "
+    "constant constants value values variable variables parameter parameters coefficients solution points relatively prime "
+    "coprime positive negative nonnegative non odd even arbitrary some any - "
 )
-_INTEGER = frozenset("integer integers natural whole prime primes".split())  # noqa: SIM905
-_POSITIVE = frozenset("positive natural prime primes".split())  # noqa: SIM905
-_PHYSICAL = frozenset(  # quantities that are positive by nature, and the names after them
+_INTEGER = word_set("integer integers natural whole prime primes")
+_POSITIVE = word_set("positive natural prime primes")
+_PHYSICAL = word_set(  # quantities that are positive by nature, and the names after them
     "mass masses length lengths radius radii side sides height heights width distance separation gravity "
     "acceleration stiffness density volume area resistance resistances resistor resistors capacitance capacitances "
     "capacitor capacitors inductance inductor frequency wavelength tension thickness diameter period speed speeds "
-    "temperature".split()  # noqa: SIM905
+    "temperature"
 )
 _LESS, _MORE = ("<", "≤"), (">", "≥")
 _CONSTANTS = ("e", "i", "\\pi", "ℕ", "ℤ", "ℝ")
