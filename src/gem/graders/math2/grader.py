@@ -19,7 +19,8 @@ def compare(answer: str, gold: str, question: str = "") -> Verdict:
     if question and not has_asked_form(ours, theirs, q):
         return False
     verdicts: list[Verdict] = []
-    for a, g in readings(normal(ours), normal(theirs), q):
+    for a, g in readings(answer, gold, q):
+        a, g = normal(a), normal(g)
         pair = in_asked_units(a, g, q) if question else (a, g)
         if pair is None:
             continue

@@ -38,6 +38,12 @@ class Question:
         return ""
 
 
+def words_in(text: str) -> list[str]:
+    """Return the words, numbers and signs of a text."""
+    found: list[str] = _WORD.findall(text)
+    return found
+
+
 @lru_cache(maxsize=2048)
 def read_question(text: str) -> Question:
     return Question(text)

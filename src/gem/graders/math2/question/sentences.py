@@ -1,0 +1,153 @@
+"""Sentences that say one value: whether the words around it add nothing to what the question asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from gem.graders.math2.question.read import Question, words_in
+from gem.graders.math2.tree import Tree
+
+_SAYS_NOTHING = frozenset(
+    "an a the it its it's this that he she they there we you i is are was were be been has have had will would can do "
+    "does did of in on at to by for with who which what value result number answer so now then his her their hour "
+    "o'clock she'll he'll it'll they'll there's that's exactly only either , . : '".split()  # noqa: SIM905
+)
+_NEVER = frozenset("not no never none nor neither or and but if unless maybe about than".split())  # noqa: SIM905
+_DENIALS = frozenset("not impossible never cannot isn't can't doesn't".split())  # noqa: SIM905
+_DIVIDED = frozenset(
+    "each every per apiece average mean difference left remain remaining more fewer less".split()  # noqa: SIM905
+)
+_VERBS = frozenset("are is was were do does did has have will would can must should".split())  # noqa: SIM905
+_PRONOUNS = frozenset("he she it his her him its".split())  # noqa: SIM905
+_OPENINGS = frozenset(  # words at the beginning of a question that are no names
+    "If How What Which When Where Who In On At Of For From To By It There This Each Every One Two Three Four Five Six "
+    "Find Give After Before Some All Both During Suppose Let Today".split()  # noqa: SIM905
+)
+MOST = frozenset(
+    "most greatest largest highest fastest tallest biggest oldest longest maximum maximal max faster taller".split()  # noqa: SIM905
+)
+LEAST = frozenset("least smallest lowest slowest shortest youngest fewest minimum minimal min".split())  # noqa: SIM905
+_ALIKE = [MOST, LEAST] + [  # words of which each says what the others ask for
+    frozenset(words.split())
+    for words in (
+        "cost price spend pay charge", "earn make", "need require", "left remain", "old age", "weigh weight",
+        "long length", "tall high height", "far distance", "fast speed", "long take time last", "each every per apiece",
+        "factor times",
+    )
+]  # fmt: skip
+_PASTS = {
+    past: verb
+    for verb, pasts in {
+        "buy": "bought", "sell": "sold", "eat": "ate eaten", "give": "gave given", "make": "made", "pay": "paid",
+        "spend": "spent", "drive": "drove driven", "run": "ran", "take": "took taken", "get": "got", "lose": "lost",
+        "win": "won", "write": "wrote written", "grow": "grew grown", "find": "found", "keep": "kept",
+    }.items()
+    for past in pasts.split()
+}  # fmt: skip
+
+
+def root(word: str) -> str:
+    """Return a word in lower case without the ending of a plural or of a form of a verb."""
+    word = _PASTS.get(word.casefold(), word.casefold())
+    ends = ("ied", "ies", "ing", "ed", "es", "s", "e", "y") if len(word) > 3 else ()
+    return next((word[: -len(end)] for end in ends if word.endswith(end)), word)
+
+
+def _roots(words: Iterable[str]) -> set[str]:
+    return set(map(root, words))
+
+
+def known_words(q: Question, texts: Sequence[str], names: Sequence[str]) -> set[str]:
+    """Return the roots of the words that the last question has or stands for, without the things it chooses from."""
+    known = _roots(texts) | _roots(names)
+    for alike in _ALIKE:
+        known |= _roots(alike) if known & _roots(alike) else set()
+    asked = [text.casefold() for text in texts]
+    if not _DIVIDED & set(asked) or {"all", "total", "altogether"} & set(asked):
+        known |= {"total", "altogether", "all"}
+    return known - {root(asked[i + d]) for i in range(1, len(asked) - 1) if asked[i] == "or" for d in (-1, 1)}
+
+
+def adds_nothing(parts: Sequence[str | Tree], q: Question) -> bool:
+    """Return whether all words around a value are words of the last question, or words that say nothing.
+
+    The words may name the subject of the question first, and have to name what it counts after a number.
+    """
+    words = [part for part in parts if isinstance(part, str) and part]
+    texts = words_in(q.asked)
+    asked = [text.casefold() for text in texts]
+    names = [text for before, text in pairwise(texts) if text.istitle() and len(text) > 1 and before not in ".?!"]
+    names = names or ([_subject(q)] if _PRONOUNS & set(asked) else [])
+    capitals = [word for word in words if word in names or (word.istitle() and word is not parts[0])]
+    if capitals[:1] not in ([], names[:1]) or not set(capitals) <= set(names):
+        return False
+    known = known_words(q, texts, names)
+    place = next((i for i, part in enumerate(parts) if not isinstance(part, str)), len(parts))
+    noun, things = str(parts[place + 1]) if place + 1 < len(parts) else "", _counted(asked)
+    if noun.endswith("s") and noun not in _VERBS | _SAYS_NOTHING:
+        if {"percent", "percentage"} & set(asked) or (things and root(noun) not in things):
+            return False  # 25 students if the question asks what percent they are, 12 girls if it counts boys
+        known |= {root(noun)} & _roots(q.words) if "many" in asked and not things else set()
+    for index, word in enumerate(words):
+        low = word.casefold()
+        if low in ("more", "less", "fewer") and not {"many", "much"} & set(
+            asked[: asked.index(low)] if low in asked else ()
+        ):
+            return False
+        if low == "of" and index + 1 < len(words) and not _is_after_of(words[index + 1 :], asked):
+            return False
+        if low in _NEVER and not (low == "than" and low in asked) or not (low in _SAYS_NOTHING or root(low) in known):
+            return False
+    return True
+
+
+def _is_after_of(words: Sequence[str], asked: Sequence[str]) -> bool:
+    """Return whether the noun after "of" follows an "of" in the question too."""
+    noun = next((word.casefold() for word in words if word not in ("the", "a", "an")), "")
+    return noun in _SAYS_NOTHING or any(
+        "of" in asked[max(0, i - 3) : i] for i, w in enumerate(asked) if root(w) == root(noun)
+    )
+
+
+def _subject(q: Question) -> str:
+    """Return the only name of a question, or else the noun that it begins with."""
+    texts = words_in(q.text)
+    names = {text for text in texts if text.istitle() and len(text) > 1 and text.casefold() not in texts} - _OPENINGS
+    names -= {"The", "An"}
+    first = texts[1] if len(texts) > 1 and texts[0] in ("A", "An", "The") else ""
+    return names.pop() if len(names) == 1 else first if not names else ""
+
+
+def _counted(asked: Sequence[str]) -> set[str]:
+    """Return the roots of the words after the last "how many" or "number of"; empty if the verb follows at once."""
+    starts = [i for i in range(1, len(asked)) if asked[i - 1 : i + 1] in (["how", "many"], ["number", "of"])]
+    if not starts:
+        return set()
+    rest = list(asked[starts[-1] + 1 :])
+    rest = rest[: rest.index("than")] if "than" in rest else rest
+    verb = next((i for i, word in enumerate(rest) if word in _VERBS), len(rest))
+    predicate = rest[verb + 1 : verb + 2] if rest[verb : verb + 1] in (["is"], ["are"], ["was"], ["were"]) else []
+    return _roots([*rest[:verb], *predicate]) if rest[:verb] else set()
+
+
+def polarity(parts: Sequence[str | Tree], q: Question) -> str:
+    """Return yes, no, true or false if an answer says so, and a rest that does not take it back; else ""."""
+    low = [part.casefold() if isinstance(part, str) else "" for part in parts if part not in (",", ".", ";", ":")]
+    low = low[: next((i for i, word in enumerate(low) if word in ("since", "because", "as")), len(low))]
+    denials = len(_DENIALS & set(low[1:]))
+    head = {"t": "true", "f": "false"}.get("".join(low[:1]), "".join(low[:1]))
+    if head in ("yes", "no", "true", "false"):
+        such = head == "no" and "such" in low and low[-1] in ("exists", "exist")
+        fits = (
+            such
+            or len(low) == 1
+            or (denials == 1 and head in ("no", "false"))
+            or (not denials and head in ("yes", "true"))
+        )
+        known = _roots(q.words) | _roots(_DENIALS) | _roots(("always", "such", "possible"))
+        return head if fits and all(root(word) in known or word in _SAYS_NOTHING for word in low[1:]) else ""
+    kept = [word for word in low if word not in _SAYS_NOTHING]
+    if "possible" in q.words and kept in (["possible"], ["not", "possible"], ["impossible"]):
+        return "yes" if kept == ["possible"] else "no"
+    return ""
