@@ -416,8 +416,8 @@ def spelled_value(text: str) -> Fraction | None:
     for index, word in enumerate(words):
         if word in ("a", "an", "one") and index + 1 < len(words) and words[index + 1] in {*_MULTIPLES, *_SIZES}:
             group += 1
-        elif word in _ONES or word.isdigit():
-            value = Fraction(word) if word.isdigit() else Fraction(_ONES.index(word))
+        elif word in _ONES or word.isdecimal():
+            value = Fraction(word) if word.isdecimal() else Fraction(_ONES.index(word))
             if group % 10 and group or (group % 100 and value > 9) or (seen and value == 0):
                 return None
             group += value
@@ -447,6 +447,6 @@ def spelled_value(text: str) -> Fraction | None:
         else:
             return None
         seen = True
-    if words and words[-1] == "and" or not seen or all(word.isdigit() for word in words):
+    if words and words[-1] == "and" or not seen or all(word.isdecimal() for word in words):
         return None
     return sign * (total + group)
