@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import pairwise
 
 from gem.graders.math2.equal import normal, same
 from gem.graders.math2.lexer import Token, tokens
-from gem.graders.math2.parser import NotMath, Parser, parse
-from gem.graders.math2.question.read import Question
+from gem.graders.math2.parser import NotMath, Parser, parse, parse_tokens
+from gem.graders.math2.question.read import Question, words_in
 from gem.graders.math2.question.sentences import LEAST, MOST, adds_nothing, polarity, root
 from gem.graders.math2.tree import (
     ONE,
@@ -43,8 +44,18 @@ class Answer:
     """A text with its tree and its pieces."""
 
     text: str
-    tree: Tree
-    parts: tuple[Piece, ...]
+
+    @cached_property
+    def tokens(self) -> tuple[Token, ...]:
+        return tokens(self.text)
+
+    @cached_property
+    def tree(self) -> Tree:
+        return parse(self.text)
+
+    @cached_property
+    def parts(self) -> tuple[Piece, ...]:
+        return pieces(self.tokens)
 
 
 _LISTED = re.compile(r"(?:\\(?:text|math)(?:bf|rm|it)?\s*\{)?(?<![\w\\])\(?([A-H])[).:](?=[\s}~\\$]|$)\s*\}?")
@@ -53,6 +64,7 @@ _CIRCLED = "①②③④⑤⑥⑦⑧⑨"
 _DIGITS = frozenset("123456789")
 _NAMES = frozenset("max min sup inf gcd lcm det dim".split())  # noqa: SIM905 - commands that are labels
 _BETWEEN = frozenset({",", ";", "and", "&", "with"})
+_REPEATING = frozenset("or = ≈ about approximately equals".split())  # noqa: SIM905
 _ATTAINED = frozenset(
     "attained achieved occurs occurring reached obtained taken at when for if which it is only value".split()  # noqa: SIM905
 )
@@ -63,14 +75,14 @@ _DISTRIBUTIONS = {"b": "binomial", "bin": "binomial", "binom": "binomial", "n": 
 
 def readings(answer: str, gold: str, question: Question) -> Iterator[Pair]:
     """Yield the trees of two texts, and the pairs of their other readings with regard to the question."""
-    a, g = (Answer(text, parse(text), pieces(tokens(text))) for text in (answer, gold))
+    a, g = Answer(answer), Answer(gold)
     for reading in (_choices, _labels):
         pairs = reading(a, g, question)
         if pairs is not None:  # it decides alone
             yield from pairs
             return
     yield a.tree, g.tree
-    for rule in (_texts, _numbers, _yes_no, _sorted, _restricted):
+    for rule in (_texts, _numbers, _yes_no, _sorted, _points, _restricted):
         yield from rule(a, g, question)
     yield from ((value, g.tree) for value in _said(a, g, question))
     yield from ((a.tree, value) for value in _said(g, a, question))
@@ -103,7 +115,7 @@ def pieces(found: Sequence[Token]) -> tuple[Piece, ...]:
             parts.append(token.text)
             at += 1
         else:
-            tree, at = _formula(found, at, remark=bool(parts) and not isinstance(parts[-1], str))
+            tree, at = _formula(found, at, remark=_has_value(parts))
             parts.append(tree)
     return tuple(parts)
 
@@ -122,7 +134,7 @@ def _formula(found: Sequence[Token], at: int, *, remark: bool) -> tuple[Piece, i
     """Read the longest formula from a token on: (tree, index after it), or the sign itself."""
     opens = found[at].text == "(" and (remark or (at + 2 < len(found) and _is_mark(found[at + 1 : at + 3])))
     if not opens and found[at].text not in (",", ";", ":", ")", "/"):
-        stops = [i for i in range(at + 1, len(found)) if found[i].text == "(" and _ends_value(found[i - 1])]
+        stops = [i for i in range(at + 1, len(found)) if found[i].text == "(" and _ends_value(found[i - 1], found[i])]
         words = [i for i in range(at + 1, len(found)) if found[i].kind == "word" or found[i].text in (",", ";")]
         for end in (*stops[:1], len(found), *words[:1]):
             parser = Parser(found[at:end])
@@ -135,13 +147,19 @@ def _formula(found: Sequence[Token], at: int, *, remark: bool) -> tuple[Piece, i
     return "per" if found[at].text == "/" else found[at].text, at + 1
 
 
+def _has_value(parts: Sequence[Piece]) -> bool:
+    """Return whether there is a formula after the last separator."""
+    start = max((i for i, part in enumerate(parts) if part in (",", ";", "and", "(")), default=-1)
+    return any(not isinstance(part, str) for part in parts[start + 1 :])
+
+
 def _is_mark(inside: Sequence[Token]) -> bool:
     """Return whether a bracket holds one letter or digit, as in (a) and (1)."""
     return inside[1].text == ")" and len(inside[0].text) == 1 and inside[0].kind in ("letter", "number")
 
 
-def _ends_value(token: Token) -> bool:
-    return token.kind in ("number", "group", "word") or token.text in ("%", ")", "!")
+def _ends_value(token: Token, bracket: Token) -> bool:
+    return token.kind == "word" or token.text == "%" or (bracket.spaced and token.kind in ("number", "group"))
 
 
 def words_of(parts: Sequence[Piece]) -> list[str]:
@@ -162,7 +180,7 @@ def _said(answer: Answer, short: Answer, q: Question) -> Iterator[Tree]:
         return
     if remark and len(parts) == 1 and not isinstance(parts[0], str):
         yield parts[0]
-    parts = _without_known(parts, q)
+    parts = _without_known([p for p in parts if not (isinstance(p, Sym) and p.name.casefold() in q.words)] or parts, q)
     trees = trees_of(parts)
     name = [word.casefold() for word in words_of(short.parts)]
     if not trees and len(name) == len(short.parts) and len("".join(name)) > 1:
@@ -193,15 +211,15 @@ def _holds(remark: Sequence[Piece], parts: Sequence[Piece], q: Question) -> bool
     words = {word.casefold() for word in words_of(remark)}
     if len(values) != 1:
         return False
-    if not said:
-        return adds_nothing(remark, q)
+    if not said or not trees_of(remark := _without_known(remark, q)):
+        return adds_nothing(remark, q) and not (MOST & set(q.words) and LEAST & set(q.words))
     if _is_attained(remark, values[0], q):
         return True
     if not words <= {"or", "=", "≈", "and", "i.e", "about", "approximately", "equals", ","} and not adds_nothing(
-        [word for word in remark if isinstance(word, str) and word not in (",", "and", "+")], q, counted=False
+        [word for word in remark if isinstance(word, str) and word not in (",", "and", "+")], q
     ):
         return False
-    if said[0] != remark[0] and remark[0] not in ("or", "=", "≈", "about", "approximately", "i.e", "equals"):
+    if said[0] != remark[0] and remark[0] not in _REPEATING:
         return False
     joined = {"and", ",", "+"} & words
     if len(said) > 1 and not joined:
@@ -227,7 +245,7 @@ def _agree(a: Tree, b: Tree, q: Question) -> bool:
 def _is_attained(remark: Sequence[Piece], value: Tree, q: Question) -> bool:
     """Return whether a remark such as "attained at x = 2" is true of the only formula in its letter."""
     trees = trees_of(remark)
-    if len(trees) != 1 or not isinstance(trees[0], Relation) or not (MOST | LEAST) & set(q.words):
+    if len(trees) != 1 or not isinstance(trees[0], Relation) or not (MOST | LEAST) & set(q.words) or _asks_where(q):
         return False
     if not {word.casefold() for word in words_of(remark)} <= _ATTAINED | {","} or len(remark) < 2:
         return False
@@ -243,9 +261,16 @@ def _is_attained(remark: Sequence[Piece], value: Tree, q: Question) -> bool:
     return x is not None and y is not None and abs(x - y) < 1e-9
 
 
+def _asks_where(q: Question) -> bool:
+    asked = [word.casefold() for word in words_in(q.asked)]
+    return bool({"which", "where", "that"} & set(asked)) or any(
+        p in (("for", "what"), ("at", "what")) for p in pairwise(asked)
+    )
+
+
 def _without_known(parts: Sequence[Piece], q: Question) -> Sequence[Piece]:
     """Remove a number with its noun that the last question has too, as in "in 8 years", if there is another number."""
-    asked = pieces(tokens(q.asked.replace("$", " "))) if len(trees_of(parts)) > 1 and len(q.asked) < 500 else ()
+    asked = pieces(tokens(q.asked.replace("$", " "))) if len(q.asked) < 500 else ()
     for at, part in enumerate(parts):
         if isinstance(part, str) or (at and parts[at - 1] == "of"):
             continue
@@ -369,7 +394,7 @@ def _choices(a: Answer, g: Answer, q: Question) -> list[Pair] | None:
     several = bool(listed) or any(words in q.text.casefold() for words in _SEVERAL)
     if all(marks) and ((several and len(marks[1]) > 1 and _asks_no_order(q)) or circled):
         return [(_letters(sorted(marks[0])), _letters(sorted(marks[1])))]
-    labels = [_choice(a.tree), _choice(g.tree)]
+    labels = [_choice(a), _choice(g)]
     if not listed:
         return None
     letters = [label.args[0].name if label and isinstance(label.args[0], Sym) else "" for label in labels]
@@ -395,7 +420,10 @@ def _is_text(value: Tree, text: Tree, q: Question) -> bool:
     return same(normal(value), normal(text), q) is not False
 
 
-def _choice(tree: Tree) -> Op | None:
+def _choice(answer: Answer) -> Op | None:
+    tree, found = answer.tree, answer.tokens
+    if len(found) > 3 and (found[0].text, found[2].text) == ("(", ")") and "A" <= found[1].text <= "H":
+        return Op("label", (Sym(found[1].text), parse_tokens(found[3:])))
     if isinstance(tree, Sym) and "A" <= tree.name.upper() <= "H" and len(tree.name) == 1:
         return Op("label", (Sym(tree.name.upper()),))
     return tree if isinstance(tree, Op) and tree.head == "label" else None
@@ -403,7 +431,7 @@ def _choice(tree: Tree) -> Op | None:
 
 def _marks(answer: Answer, circled: bool) -> list[str]:
     """Return the choices of an answer that names nothing else: letters, or circled numbers or digits."""
-    texts = [token.text for token in tokens(answer.text) if token.text not in (",", "and", ";", "(", ")", "&", ".")]
+    texts = [token.text for token in answer.tokens if token.text not in (",", "and", ";", "(", ")", "&", ".")]
     if circled:
         texts = [_CIRCLED[int(text) - 1] if text in _DIGITS else text for text in texts]
     marks = list("".join(texts))
@@ -420,7 +448,7 @@ def _letters(marks: Sequence[str]) -> Tree:
 
 def _texts(a: Answer, g: Answer, q: Question) -> Iterator[Pair]:
     """Compare digits in a base, strings of letters and chemical formulas as texts, and distributions by their names."""
-    texts = ["".join(_text(token) for token in tokens(each.text)) for each in (a, g)]
+    texts = ["".join(_text(token) for token in each.tokens) for each in (a, g)]
     words = set(q.words)
     if {"hexadecimal", "base"} & words:
         texts = [text.removeprefix("0x").removesuffix("_16").casefold() for text in texts]
@@ -457,10 +485,12 @@ def _distribution(parts: Sequence[Piece]) -> Tree | None:
 def _numbers(a: Answer, g: Answer, q: Question) -> Iterator[Pair]:
     """Read 2,5 as 2.5, "1 and 1/2" as their sum, 7 × 3 as two sides, and "none" as 0, if the other answer is such."""
     for one, other in ((a, g), (g, a)):
-        value, found = fraction_of(_bare(other.tree)), tokens(one.text)
+        value, found = fraction_of(_bare(other.tree)), one.tokens
         tree: Tree | None = None
         args = one.tree.args if isinstance(one.tree, Op) else ()
-        if value is not None and value.denominator > 1:
+        if found[0:1] and found[0].text.casefold() == "either":
+            tree = parse_tokens(found[1:])
+        elif value is not None and value.denominator > 1:
             if [token.text for token in found[1:2]] == [","] and len(found) == 3 and not found[2].spaced:
                 if found[2].text.isdigit() and found[0].text.isdigit() and len(found[2].text) != 3:
                     tree = Num(Fraction(f"{found[0].text}.{found[2].text}"), len(found[2].text))
@@ -489,6 +519,10 @@ def _sorted(a: Answer, g: Answer, q: Question) -> Iterator[Pair]:
     relation = a.tree if isinstance(a.tree, Relation) else None
     signs = set(relation.operators) if relation else {text for text in texts if text in "<>"}
     rising = next((alike is LEAST for word in q.words for alike in (MOST, LEAST) if word in alike), None)
+    larger, smaller = ({"larger", "greater", "bigger"} & set(q.words), {"smaller", "less"} & set(q.words))
+    if relation and len(relation.sides) == 2 and "which" in q.words and bool(larger) != bool(smaller):
+        if signs <= {"<", ">"}:
+            yield relation.sides[(signs == {"<"}) == bool(larger)], g.tree
     if len(signs) != 1 or rising is None or signs != {"<" if rising else ">"}:
         return
     items = relation.sides if relation else tuple(Phrase((text,)) for text in texts if text not in signs)
@@ -496,6 +530,22 @@ def _sorted(a: Answer, g: Answer, q: Question) -> Iterator[Pair]:
         yield Op("tuple", items), Op("tuple", g.tree.args)
     elif all(isinstance(part, str) for part in g.parts):
         yield Op("tuple", items), Op("tuple", tuple(Phrase((part,)) for part in words_of(g.parts) if part != ","))
+
+
+def _points(a: Answer, g: Answer, q: Question) -> Iterator[Pair]:
+    """Read the points A(1, 2) and B(3, 4) without their names, and a left side of an equation that the question has."""
+    items = a.tree.args if isinstance(a.tree, Op) and a.tree.head in ("list", "and") else (a.tree,)
+    points: list[Tree] = []
+    for item in items:
+        if isinstance(item, Op) and item.head in ("*", "call") and isinstance(item.args[0], Sym):
+            if item.args[0].name[:1].isupper() and isinstance(last := item.args[-1], Op) and last.head == "tuple":
+                points.append(last)
+    if len(points) == len(items):
+        yield points[0] if len(points) == 1 else Op("list", tuple(points)), g.tree
+    if isinstance(a.tree, Relation) and a.tree.operators[0] == "=" and not isinstance(a.tree.sides[0], Sym):
+        left, *rest = a.tree.sides
+        if left in formulas(q) and not isinstance(g.tree, Relation):
+            yield rest[0] if len(rest) == 1 else Relation(tuple(rest), a.tree.operators[1:]), g.tree
 
 
 def _restricted(a: Answer, g: Answer, q: Question) -> Iterator[Pair]:

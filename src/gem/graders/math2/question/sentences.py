@@ -10,7 +10,7 @@ from gem.graders.math2.tree import Tree
 
 _SAYS_NOTHING = frozenset(
     "an a the it its it's this that he she they there we you i is are was were be been has have had will would can do "
-    "does did of in on at to by for with who which what value result number answer so now then his her their hour "
+    "does did of in on at to by for with who which what value result number answer so now then his her their "
     "o'clock she'll he'll it'll they'll there's that's exactly only either , . : '".split()  # noqa: SIM905
 )
 _NEVER = frozenset("not no never none nor neither or and but if unless maybe about than".split())  # noqa: SIM905
@@ -51,7 +51,8 @@ def root(word: str) -> str:
     """Return a word in lower case without the ending of a plural or of a form of a verb."""
     word = _PASTS.get(word.casefold(), word.casefold())
     ends = ("ied", "ies", "ing", "ed", "es", "s", "e", "y") if len(word) > 3 else ()
-    return next((word[: -len(end)] for end in ends if word.endswith(end)), word)
+    word = next((word[: -len(end)] for end in ends if word.endswith(end)), word)
+    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
 
 
 def _roots(words: Iterable[str]) -> set[str]:
@@ -84,8 +85,12 @@ def adds_nothing(parts: Sequence[str | Tree], q: Question) -> bool:
         return False
     known = known_words(q, texts, names)
     place = next((i for i, part in enumerate(parts) if not isinstance(part, str)), len(parts))
-    noun, things = str(parts[place + 1]) if place + 1 < len(parts) else "", _counted(asked)
-    if noun.endswith("s") and noun not in _VERBS | _SAYS_NOTHING:
+    things = _counted(asked)
+    after = [part for part in parts[place + 1 : place + 3] if isinstance(part, str) and part not in ("of", "in")]
+    noun = next((word for word in after if word.endswith("s") and word not in _VERBS | _SAYS_NOTHING), "")
+    if after and after[0].istitle():
+        return False
+    if noun:
         if {"percent", "percentage"} & set(asked) or (things and root(noun) not in things):
             return False  # 25 students if the question asks what percent they are, 12 girls if it counts boys
         known |= {root(noun)} & _roots(q.words) if "many" in asked and not things else set()
@@ -95,19 +100,19 @@ def adds_nothing(parts: Sequence[str | Tree], q: Question) -> bool:
             asked[: asked.index(low)] if low in asked else ()
         ):
             return False
-        if low == "of" and index + 1 < len(words) and not _is_after_of(words[index + 1 :], asked):
-            return False
+        if low == "of" and index + 1 < len(words):
+            if not (noun := _noun_after_of(words[index + 1 :], q.words)):
+                return False
+            known |= {noun}
         if low in _NEVER and not (low == "than" and low in asked) or not (low in _SAYS_NOTHING or root(low) in known):
             return False
     return True
 
 
-def _is_after_of(words: Sequence[str], asked: Sequence[str]) -> bool:
-    """Return whether the noun after "of" follows an "of" in the question too."""
-    noun = next((word.casefold() for word in words if word not in ("the", "a", "an")), "")
-    return noun in _SAYS_NOTHING or any(
-        "of" in asked[max(0, i - 3) : i] for i, w in enumerate(asked) if root(w) == root(noun)
-    )
+def _noun_after_of(words: Sequence[str], asked: Sequence[str]) -> str:
+    """Return the root of the noun after "of" if it follows an "of" in the question too, else ""."""
+    noun = next((root(word) for word in words if word not in ("the", "a", "an")), "")
+    return noun if any("of" in asked[max(0, i - 3) : i] for i, word in enumerate(asked) if root(word) == noun) else ""
 
 
 def _subject(q: Question) -> str:
