@@ -27,7 +27,7 @@ from gem.graders.math2.tree import (
     Relation,
     Sym,
     Tree,
-    children,
+    mapped,
     names_in,
     substituted,
     walk,
@@ -143,7 +143,7 @@ def _formula(found: Sequence[Token], at: int, *, remark: bool) -> tuple[Piece, i
             except (NotMath, RecursionError, ZeroDivisionError):
                 continue
             if parser.at:
-                return tree, at + parser.at
+                return tree, end - (len(parser.tokens) - parser.at)  # the parser may split a token
     return "per" if found[at].text == "/" else found[at].text, at + 1
 
 
@@ -159,7 +159,7 @@ def _is_mark(inside: Sequence[Token]) -> bool:
 
 
 def _ends_value(token: Token, bracket: Token) -> bool:
-    return token.kind == "word" or token.text == "%" or (bracket.spaced and token.kind in ("number", "group"))
+    return token.kind == "word" or token.marked or token.text == "%" or (bracket.spaced and token.kind in ("number", "group"))
 
 
 def words_of(parts: Sequence[Piece]) -> list[str]:
@@ -215,9 +215,7 @@ def _holds(remark: Sequence[Piece], parts: Sequence[Piece], q: Question) -> bool
         return adds_nothing(remark, q) and not (MOST & set(q.words) and LEAST & set(q.words))
     if _is_attained(remark, values[0], q):
         return True
-    if not words <= {"or", "=", "≈", "and", "i.e", "about", "approximately", "equals", ","} and not adds_nothing(
-        [word for word in remark if isinstance(word, str) and word not in (",", "and", "+")], q
-    ):
+    if not words <= _REPEATING | {"and", ","} | set(q.words):
         return False
     if said[0] != remark[0] and remark[0] not in _REPEATING:
         return False
@@ -228,18 +226,19 @@ def _holds(remark: Sequence[Piece], parts: Sequence[Piece], q: Question) -> bool
 
 
 def _bare(tree: Tree) -> Tree:
-    return tree.value if isinstance(tree, Quantity) else tree
+    return mapped(tree, lambda part: part.value if isinstance(part, Quantity) else part)
 
 
 def _agree(a: Tree, b: Tree, q: Question) -> bool:
     """Return whether two numbers are equal exactly, in other units, as a percentage, or by rounding."""
-    if same(normal(a), normal(b), q) is True or same(normal(_bare(a)), normal(_bare(b)), q) is True:
+    units = {part.unit for tree in (a, b) for part in walk(tree) if isinstance(part, Quantity)}
+    if same(normal(a), normal(b), q) is True or (len(units) < 2 and same(normal(_bare(a)), normal(_bare(b)), q) is True):
         return True
     x, y = approximate(a, {}), approximate(b, {})
     if x is None or y is None:
         return False
     half = max((10.0**-tree.places / 2 for tree in (a, b) if isinstance(tree, Num) and tree.places), default=0.0)
-    return abs(x - y) <= half or abs(x * 100 - y) < 1e-9 or abs(x - 100 * y) < 1e-9
+    return abs(x - y) <= half
 
 
 def _is_attained(remark: Sequence[Piece], value: Tree, q: Question) -> bool:
@@ -476,8 +475,8 @@ def _distribution(parts: Sequence[Piece]) -> Tree | None:
         parts = last.args if isinstance(last, Op) and last.head in ("*", "call") else ()
         last = parts[-1] if parts else ""
     name = parts[0].name if len(parts) == 2 and isinstance(parts[0], Sym) else parts[0] if len(parts) == 2 else ""
-    law = _DISTRIBUTIONS.get(str(name).casefold(), "")
-    if not law or not isinstance(last, Op) or last.head != "tuple":
+    law = _DISTRIBUTIONS.get(str(name).casefold(), str(name).casefold())
+    if law not in _DISTRIBUTIONS.values() or not isinstance(last, Op) or last.head != "tuple":
         return None
     return Op(law, tuple(arg.sides[-1] if isinstance(arg, Relation) else arg for arg in last.args))
 

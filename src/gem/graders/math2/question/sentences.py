@@ -51,7 +51,7 @@ def root(word: str) -> str:
     """Return a word in lower case without the ending of a plural or of a form of a verb."""
     word = _PASTS.get(word.casefold(), word.casefold())
     ends = ("ied", "ies", "ing", "ed", "es", "s", "e", "y") if len(word) > 3 else ()
-    word = next((word[: -len(end)] for end in ends if word.endswith(end)), word)
+    word = next((word[: -len(end)] for end in ends if word.endswith(end) and len(word) > len(end) + 2), word)
     return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
 
 
@@ -100,7 +100,7 @@ def adds_nothing(parts: Sequence[str | Tree], q: Question) -> bool:
             asked[: asked.index(low)] if low in asked else ()
         ):
             return False
-        if low == "of" and index + 1 < len(words):
+        if low == "of" and index + 1 < len(words) and words[index + 1] not in _VERBS:
             if not (noun := _noun_after_of(words[index + 1 :], q.words)):
                 return False
             known |= {noun}
