@@ -34,6 +34,7 @@ from gem.graders.math2.tree import (
 )
 from gem.graders.math2.units import SCALES, spelled_value
 from gem.graders.math2.values import approximate, fraction_of
+from gem.graders.math2.words import date_of
 
 Piece = str | Tree
 Pair = tuple[Tree, Tree]
@@ -70,6 +71,7 @@ _ATTAINED = frozenset(
 )
 _CONDITIONS = frozenset(", ; ( ) for where with when if and provided assuming all".split())  # noqa: SIM905
 _SEVERAL = ("select all", "all correct", "all that", "all the correct", "which of the", "multiple choice", "which ones")
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()  # noqa: SIM905
 _DISTRIBUTIONS = {"b": "binomial", "bin": "binomial", "binom": "binomial", "n": "normal", "po": "poisson"}
 
 
@@ -82,6 +84,8 @@ def readings(answer: str, gold: str, question: Question) -> Iterator[Pair]:
             yield from pairs
             return
     yield a.tree, g.tree
+    if "?" in answer:
+        return
     for rule in (_texts, _numbers, _yes_no, _sorted, _points, _restricted):
         yield from rule(a, g, question)
     yield from ((value, g.tree) for value in _said(a, g, question))
@@ -159,7 +163,12 @@ def _is_mark(inside: Sequence[Token]) -> bool:
 
 
 def _ends_value(token: Token, bracket: Token) -> bool:
-    return token.kind == "word" or token.marked or token.text == "%" or (bracket.spaced and token.kind in ("number", "group"))
+    return (
+        token.kind == "word"
+        or token.marked
+        or token.text == "%"
+        or (bracket.spaced and token.kind in ("number", "group"))
+    )
 
 
 def words_of(parts: Sequence[Piece]) -> list[str]:
@@ -193,6 +202,17 @@ def _said(answer: Answer, short: Answer, q: Question) -> Iterator[Tree]:
     if len(trees) == 2 and isinstance(trees[1], Relation) and place < len(parts) - 2:
         if _is_attained(parts[place + 1 :], trees[0], q) and adds_nothing([*parts[:place], trees[0]], q):
             yield trees[0]
+    is_noun = (
+        len(parts) == 2 and isinstance(parts[0], Num) and isinstance(parts[1], str) and isinstance(short.tree, Num)
+    )
+    if (
+        is_noun
+        and not q.text
+        and parts[1].islower()
+        and (parts[1] == "people" or (parts[1].endswith("s") and len(parts[1]) > 3))
+    ):
+        if parts[1] not in SCALES and parts[1] not in ("less", "minus", "plus", "times"):
+            yield parts[0]
     if len(trees) == 1 and len(parts) > 1 and adds_nothing(parts, q):
         yield trees[0]
 
@@ -219,8 +239,7 @@ def _holds(remark: Sequence[Piece], parts: Sequence[Piece], q: Question) -> bool
         return False
     if said[0] != remark[0] and remark[0] not in _REPEATING:
         return False
-    joined = {"and", ",", "+"} & words
-    if len(said) > 1 and not joined:
+    if len(said) > 1 and "or" in words:
         return False
     return _agree(said[0] if len(said) == 1 else Op("+", tuple(map(_bare, said))), values[0], q)
 
@@ -232,7 +251,9 @@ def _bare(tree: Tree) -> Tree:
 def _agree(a: Tree, b: Tree, q: Question) -> bool:
     """Return whether two numbers are equal exactly, in other units, as a percentage, or by rounding."""
     units = {part.unit for tree in (a, b) for part in walk(tree) if isinstance(part, Quantity)}
-    if same(normal(a), normal(b), q) is True or (len(units) < 2 and same(normal(_bare(a)), normal(_bare(b)), q) is True):
+    if same(normal(a), normal(b), q) is True or (
+        len(units) < 2 and same(normal(_bare(a)), normal(_bare(b)), q) is True
+    ):
         return True
     x, y = approximate(a, {}), approximate(b, {})
     if x is None or y is None:
@@ -439,7 +460,7 @@ def _marks(answer: Answer, circled: bool) -> list[str]:
 
 
 def _letters(marks: Sequence[str]) -> Tree:
-    return Phrase(tuple(marks))
+    return Op("set", tuple(map(Sym, marks)))
 
 
 # --- numbers, texts and conditions ---
@@ -458,6 +479,9 @@ def _texts(a: Answer, g: Answer, q: Question) -> Iterator[Pair]:
     capitals = sum(c.isupper() for c in texts[1]) > 1 and texts[1].isalnum()
     if texts[0] == texts[1] and len(texts[0]) > 1 and (capitals or ("hexadecimal" in words and texts[1].isalnum())):
         yield Phrase((texts[0],)), Phrase((texts[0],))
+    dates = date_of(Phrase(a.parts)), date_of(Phrase(g.parts))
+    if dates[0] is not None and dates[0] == dates[1]:
+        yield Phrase(("same",)), Phrase(("same",))
     laws = _distribution(a.parts), _distribution(g.parts)
     if laws[0] is not None and laws[1] is not None:
         yield laws[0], laws[1]
@@ -487,8 +511,10 @@ def _numbers(a: Answer, g: Answer, q: Question) -> Iterator[Pair]:
         value, found = fraction_of(_bare(other.tree)), one.tokens
         tree: Tree | None = None
         args = one.tree.args if isinstance(one.tree, Op) else ()
-        if found[0:1] and found[0].text.casefold() == "either":
+        if found[:1] and found[0].text.casefold() == "either" and any(token.text == "or" for token in found):
             tree = parse_tokens(found[1:])
+        elif {"which", "place"} & set(q.words) and (ordinal := _ordinal(found)) is not None:
+            tree = ordinal
         elif value is not None and value.denominator > 1:
             if [token.text for token in found[1:2]] == [","] and len(found) == 3 and not found[2].spaced:
                 if found[2].text.isdigit() and found[0].text.isdigit() and len(found[2].text) != 3:
@@ -503,6 +529,15 @@ def _numbers(a: Answer, g: Answer, q: Question) -> Iterator[Pair]:
             tree = ZERO
         if tree is not None:
             yield (tree, other.tree) if one is a else (other.tree, tree)
+
+
+def _ordinal(found: Sequence[Token]) -> Tree | None:
+    """Return the number of 5th and fifth; None for other tokens."""
+    texts = [_text(token) for token in found if token.text != "^"]
+    if len(texts) == 1 and texts[0] in _ORDINALS:
+        return Num(Fraction(_ORDINALS.index(texts[0]) + 1))
+    is_short = len(texts) == 2 and texts[0].isdecimal() and texts[1] in ("th", "st", "nd", "rd")
+    return Num(Fraction(texts[0])) if is_short else None
 
 
 def _yes_no(a: Answer, g: Answer, q: Question) -> Iterator[Pair]:
@@ -541,10 +576,27 @@ def _points(a: Answer, g: Answer, q: Question) -> Iterator[Pair]:
                 points.append(last)
     if len(points) == len(items):
         yield points[0] if len(points) == 1 else Op("list", tuple(points)), g.tree
-    if isinstance(a.tree, Relation) and a.tree.operators[0] == "=" and not isinstance(a.tree.sides[0], Sym):
-        left, *rest = a.tree.sides
-        if left in formulas(q) and not isinstance(g.tree, Relation):
-            yield rest[0] if len(rest) == 1 else Relation(tuple(rest), a.tree.operators[1:]), g.tree
+    if isinstance(g.tree, Relation):
+        return
+    last = a.parts[-1] if "so" in a.parts else a.tree
+    if isinstance(last, Relation) and last.operators[0] == "=" and _is_asked(last.sides[0], a, q):
+        yield last.sides[1] if len(last.sides) == 2 else Relation(last.sides[1:], last.operators[1:]), g.tree
+    elif a.parts[-2:-1] == ("so",) and isinstance(last, Num):
+        yield last, g.tree
+
+
+def _is_asked(left: Tree, a: Answer, q: Question) -> bool:
+    """Return whether a left side is a formula of the question or names what it asks for."""
+    words = set(q.words)
+    if isinstance(left, Op) and left.head == "*" and all(isinstance(arg, Sym) for arg in left.args):
+        if a.tokens[0].text == "[":
+            points = {arg.name for arg in left.args if isinstance(arg, Sym)}
+            return "area" in words and any(text.isupper() and points <= set(text) for text in words_in(q.text))
+        return left in formulas(q) and not all(arg.name.isupper() for arg in left.args if isinstance(arg, Sym))
+    if isinstance(left, Op) and left.head == "abs" and {"norm", "modulus", "magnitude", "length"} & words:
+        return True
+    named = {Sym("e"): "eccentricity", Op("^", (Sym("\\sigma"), Num(Fraction(2)))): "variance"}.get(left)
+    return named in words or (not isinstance(left, Sym) and left in formulas(q))
 
 
 def _restricted(a: Answer, g: Answer, q: Question) -> Iterator[Pair]:

@@ -11,7 +11,7 @@ from gem.graders.math2.tree import Tree
 _SAYS_NOTHING = frozenset(
     "an a the it its it's this that he she they there we you i is are was were be been has have had will would can do "
     "does did of in on at to by for with who which what value result number answer so now then his her their "
-    "o'clock she'll he'll it'll they'll there's that's exactly only either , . : '".split()  # noqa: SIM905
+    "o'clock she'll he'll it'll they'll there's that's exactly only , . : = '".split()  # noqa: SIM905
 )
 _NEVER = frozenset("not no never none nor neither or and but if unless maybe about than".split())  # noqa: SIM905
 _DENIALS = frozenset("not impossible never cannot isn't can't doesn't".split())  # noqa: SIM905
@@ -33,7 +33,7 @@ _ALIKE = [MOST, LEAST] + [  # words of which each says what the others ask for
     for words in (
         "cost price spend pay charge", "earn make", "need require", "left remain", "old age", "weigh weight",
         "long length", "tall high height", "far distance", "fast speed", "long take time last", "each every per apiece",
-        "factor times",
+        "factor times", "det determinant", "dim dimension", "sup supremum", "inf infimum",
     )
 ]  # fmt: skip
 _PASTS = {
