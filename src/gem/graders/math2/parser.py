@@ -255,7 +255,7 @@ def _phrase(found: Sequence[Token]) -> Tree:
             if token.text == "'" and parts and isinstance(parts[-1], str) and at + 1 < len(found):
                 parts[-1] += "'" + (found[at + 1].text if not found[at + 1].spaced else "")
                 at += 1 if not found[at + 1].spaced else 0
-            elif token.text == "-" or token.text.isalpha():
+            elif token.text == "-" or token.text.isalnum():
                 parts.append(token.text)
             at += 1
             continue
