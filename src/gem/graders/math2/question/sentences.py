@@ -139,6 +139,8 @@ def _counted(asked: Sequence[str]) -> set[str]:
 def polarity(parts: Sequence[str | Tree], q: Question) -> str:
     """Return yes, no, true or false if an answer says so, and a rest that does not take it back; else ""."""
     low = [part.casefold() if isinstance(part, str) else "" for part in parts if part not in (",", ".", ";", ":")]
+    if {"or", "but", "yes", "no", "true", "false"} & set(low[1:]):
+        return ""
     low = low[: next((i for i, word in enumerate(low) if word in ("since", "because", "as")), len(low))]
     denials = len(_DENIALS & set(low[1:]))
     head = {"t": "true", "f": "false"}.get("".join(low[:1]), "".join(low[:1]))
