@@ -21,8 +21,8 @@ from gem.graders.math2.tree import (
 )
 
 _FILLING = frozenset(
-    "the a an there are is it of that this all any every numbers number values value such set exist exists on be has "
-    "have equation system answer limit n x y can have for".split()  # noqa: SIM905
+    "the a an there are is it of that this all any every numbers number values value such set exist "  # noqa: SIM905
+    "exists on be has have equation system answer limit n x y can have for".split()
 )
 _MEANINGS: dict[str, Tree] = {
     **dict.fromkeys(

@@ -41,14 +41,17 @@ Pair = tuple[Tree, Tree]
 _LISTED = re.compile(r"(?:\\(?:text|math)(?:bf|rm|it)?\s*\{)?(?<![\w\\])\(?([A-H])[).:](?=[\s}~\\$]|$)\s*\}?")
 _AROUND = re.compile(r"^(?:\\q?quad|\\[ ,;~\\]|[\s$~])+|(?:\\q?quad|\\[ ,;~\\]|[\s$~.,;])+$")
 _CIRCLED, _MARKS = "①②③④⑤⑥⑦⑧⑨", "abcdefghi123456789①②③④⑤⑥⑦⑧⑨"
+_SPECIAL = frozenset(("(", *_CIRCLED))  # signs that may begin a remark or a label
 _NAMES = frozenset("max min sup inf gcd lcm det dim".split())  # noqa: SIM905 - commands that are labels
 _BETWEEN = frozenset({",", ";", "and", "&", "with"})
+_LINKS = frozenset(": = is of are the The has have value".split())  # noqa: SIM905
 _REPEATING = frozenset("or = ≈ about approximately equals".split())  # noqa: SIM905
 _ATTAINED = frozenset(
     "attained achieved occurs occurring reached obtained taken at when for if which it is only value ,".split()  # noqa: SIM905
 )
 _CONDITIONS = frozenset(", ; ( ) for where with when if and provided assuming all".split())  # noqa: SIM905
 _SEVERAL = ("select all", "all correct", "all that", "all the correct", "which of the", "multiple choice", "which ones")
+_ANSWERS = frozenset("yes no true false".split())  # noqa: SIM905
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()  # noqa: SIM905
 
 
@@ -68,12 +71,19 @@ class Answer:
 
     @cached_property
     def parts(self) -> tuple[Piece, ...]:
-        return pieces(self.tokens)
+        plain = not any(
+            token.kind == "word" or token.marked or token.text in _SPECIAL | _NAMES for token in self.tokens
+        )
+        whole = isinstance(self.tree, Phrase) or (isinstance(self.tree, Op) and self.tree.head == "where")
+        return (self.tree,) if plain and not whole else pieces(self.tokens)
 
 
 def readings(answer: str, gold: str, question: Question) -> Iterator[Pair]:
     """Yield the trees of two texts, and the pairs of their other readings with regard to the question."""
     a, g = Answer(answer), Answer(gold)
+    if isinstance(a.tree, Num) and isinstance(g.tree, Num):
+        yield a.tree, g.tree
+        return
     for reading in (_choices, _texts, _labels):
         pairs = reading(a, g, question)
         if pairs is not None:  # it decides alone
@@ -82,7 +92,7 @@ def readings(answer: str, gold: str, question: Question) -> Iterator[Pair]:
     yield a.tree, g.tree
     if "?" in answer:
         return
-    for rule in (_numbers, _asked, _sorted, _restricted):
+    for rule in (_numbers, _asked, _restricted):
         yield from ((value, g.tree) for value in rule(a, g, question))
         yield from ((a.tree, value) for value in rule(g, a, question) if rule is _numbers)
     yield from ((value, g.tree) for value in _said(a, g, question))
@@ -101,6 +111,7 @@ def pieces(found: Sequence[Token]) -> tuple[Piece, ...]:
         is_joined = after.text in ("-", "'") and not after.spaced and at + 2 < len(found) and not found[at + 2].spaced
         is_word = token.kind == "letter" and (
             token.marked
+            or token.text in _CIRCLED
             or (token.text in "aAI" and after.kind == "word" and after.spaced)
             or (is_joined and found[at + 2].kind == "word")
         )
@@ -129,11 +140,11 @@ def _is_count(token: Token, found: Sequence[Token]) -> bool:
 def _formula(found: Sequence[Token], at: int, before: Sequence[Piece]) -> tuple[Piece, int]:
     """Read the longest formula from a token on: (tree, index of its last token), or the sign itself."""
     start = max((i for i, part in enumerate(before) if part in (",", ";", "and", "(")), default=-1)
-    is_remark = any(not isinstance(part, str) for part in before[start + 1 :])  # a bracket after a value
+    is_remark = any(not isinstance(part, (str, Sym)) for part in before[start + 1 :])  # a bracket after a value
     is_mark = [token.text for token in found[at + 2 : at + 3]] == [")"] and len(found[at + 1].text) == 1  # (a) and (1)
     if not (found[at].text == "(" and (is_remark or is_mark)) and found[at].text not in (",", ";", ":", ")", "/"):
         rest = range(at + 1, len(found))
-        remarks = [i for i in rest if found[i].text == "(" and _ends_value(found[i - 1], found[i])]
+        remarks = [i for i in rest if found[i].text in _SPECIAL and _ends_value(found[i - 1], found[i])]
         words = [i for i in rest if found[i].kind == "word" or found[i].text in (",", ";")]
         for end in (*remarks[:1], len(found), *words[:1]):
             parser = Parser(found[at:end])
@@ -147,7 +158,7 @@ def _formula(found: Sequence[Token], at: int, before: Sequence[Piece]) -> tuple[
 
 
 def _ends_value(token: Token, bracket: Token) -> bool:
-    spaced = bracket.spaced and token.kind in ("number", "group")
+    spaced = (bracket.spaced or bracket.text != "(") and token.kind in ("number", "group")
     return spaced or token.kind == "word" or token.marked or token.text == "%"
 
 
@@ -184,7 +195,7 @@ def _said(answer: Answer, short: Answer, q: Question) -> Iterator[Tree]:
         low = [str(part).casefold() for part in parts]
         at = next((i for i in range(len(low)) if low[i : i + len(name)] == name), -1)
         rest = [*parts[:at], "", *parts[at + len(name) :]]
-        if at >= 0 and len(rest) > 1 and low.count(name[0]) == 1 and adds_nothing(rest, q):
+        if at >= 0 and len(rest) > 1 and low.count(name[0]) == 1 and name[0] not in _ANSWERS and adds_nothing(rest, q):
             yield short.tree
     if not trees or len(parts) < 2:
         return
@@ -297,7 +308,7 @@ def _labelled(parts: Sequence[Piece]) -> list[tuple[str, Tree]] | None:
     for group in filter(None, groups):
         if len(group) == 4 and group[0] == "(" and group[2] == ")":  # (a) 12
             group = [group[1].name if isinstance(group[1], Sym) else str(fraction_of(group[1])), group[3]]
-        words = [word.casefold() for word in words_of(group) if word not in (":", "=", "is", "of", "are", "the", "The")]
+        words = [word.casefold() for word in words_of(group) if word not in _LINKS]
         trees = trees_of(group)
         both = words and isinstance(group[0], str) is isinstance(group[-1], str)  # words on both sides
         if len(trees) != 1 or both or (isinstance(trees[0], Relation) and words):
@@ -379,7 +390,7 @@ def _choice(answer: Answer) -> tuple[str, Tree | None]:
 def _marks(answer: Answer, circled: bool) -> list[str]:
     """Return the choices of an answer that names nothing else: letters, or circled numbers or digits."""
     text = "".join(token.text for token in answer.tokens if token.text not in (",", "and", ";", "(", ")", "&", "."))
-    marks = [_CIRCLED[int(c) - 1] if circled and c in _MARKS[9:18] else c for c in text]
+    marks = [_CIRCLED[int(c) - 1] if circled and text.isdecimal() and c != "0" else c for c in text]
     return marks if len(set(marks)) == len(marks) and set(marks) <= set(_CIRCLED if circled else "ABCDEFGH") else []
 
 
@@ -420,9 +431,9 @@ def _numbers(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
             yield Num(Fraction(_ORDINALS.index(texts[0]) + 1))
         elif len(texts) == 2 and texts[0].isdecimal() and texts[1] in ("th", "st", "nd", "rd"):
             yield Num(Fraction(texts[0]))
-    if value is not None and value.denominator > 1 and len(texts) == 3 and texts[1] == "," and not found[2].spaced:
-        if texts[0].isdecimal() and texts[2].isdecimal() and len(texts[2]) != 3:
-            yield Num(Fraction(f"{texts[0]}.{texts[2]}"), len(texts[2]))
+    comma = len(texts) == 3 and texts[1] == "," and not found[2].spaced and (texts[0] + texts[2]).isdecimal()
+    if comma and value is not None and value.denominator > 1 and len(texts[2]) != 3:
+        yield Num(Fraction(f"{texts[0]}.{texts[2]}"), len(texts[2]))
     if isinstance(a.tree, Op) and a.tree.head == "and" and len(args) == 2 and value is not None:
         whole, part = (fraction_of(arg) for arg in args)
         if whole is not None and part is not None and whole.denominator == 1 and 0 < part < 1:
@@ -462,31 +473,9 @@ def _asked(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
         yield last
 
 
-def _sorted(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
-    """Yield the list of 3 < π < √10 if the question asks for this order, and 5 for 5 > 4 if it asks for the larger."""
-    words = set(q.words)
-    relation = a.tree if isinstance(a.tree, Relation) else None
-    signs = set(relation.operators) if relation else {part for part in a.parts if part in ("<", ">")}
-    first = next((word for word in q.words if word in MOST | LEAST), "")
-    if relation and len(relation.sides) == 2 and "which" in words and signs <= {"<", ">"}:
-        if larger := bool(words & {"larger", "greater", "bigger"}) or words & {"smaller", "less"}:
-            yield relation.sides[(signs == {"<"}) == (larger is True)]
-    elif first and signs == {"<" if first in LEAST else ">"}:
-        texts = [Phrase((part,)) for part in words_of(a.parts) if part not in signs]
-        items = relation.sides if relation else tuple(texts)
-        golds = [part for part in g.parts if part != ","]
-        if len(golds) == len(items) and all(isinstance(part, str) or relation for part in golds):
-            ordered = all(
-                same(item, Phrase((part,)) if isinstance(part, str) else part, q) is True
-                for item, part in zip(items, golds, strict=True)
-            )
-            if ordered:
-                yield g.tree
-
-
 def _restricted(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
-    """Yield an answer without conditions that the question has too, or that exclude where its fractions are undefined."""
-    if len(a.parts) < 3 or isinstance(a.parts[0], str) or not q.text or len(g.parts) > 1:
+    """Yield an answer without conditions that its question has too, or that exclude where a fraction is undefined."""
+    if not q.text or len(g.parts) > 1 or len(a.parts) < 3:
         return
     value, *rest = a.parts
     relations: list[Relation] = []
@@ -497,8 +486,9 @@ def _restricted(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
             relations.append(Relation((relations[-1].sides[0], part), ("≠",)))
         elif part not in _CONDITIONS:
             return
-    if relations and all(names_in(each) <= names_in(value) and _is_given(each, value, q) for each in relations):
-        yield value
+    if not isinstance(value, str) and relations:
+        if all(names_in(each) <= names_in(value) and _is_given(each, value, q) for each in relations):
+            yield value
 
 
 def _is_given(condition: Relation, value: Tree, q: Question) -> bool:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from gem.graders.math2.question.read import Question, words_in
 from gem.graders.math2.tree import Tree
 
 _SAYS_NOTHING = frozenset(
-    "an a the it its it's this that he she they there we you i is are was were be been has have had will would can do "
-    "does did of in on at to by for with who which what value result number answer so now then his her their "
-    "o'clock she'll he'll it'll they'll there's that's exactly only , . : = '".split()  # noqa: SIM905
+    "an a the it its it's this that he she they there we you i is are was were be been has have had "  # noqa: SIM905
+    "will would can do does did of in on at to by for with who which what value result number answer so "
+    "now then his her their o'clock she'll he'll it'll they'll there's that's exactly only , . : = '".split()
 )
 _NEVER = frozenset("not no never none nor neither or and but if unless maybe about than".split())  # noqa: SIM905
 _DENIALS = frozenset("not impossible never cannot isn't can't doesn't".split())  # noqa: SIM905
@@ -21,8 +21,8 @@ _DIVIDED = frozenset(
 _VERBS = frozenset("are is was were do does did has have will would can must should".split())  # noqa: SIM905
 _PRONOUNS = frozenset("he she it his her him its".split())  # noqa: SIM905
 _OPENINGS = frozenset(  # words at the beginning of a question that are no names
-    "If How What Which When Where Who In On At Of For From To By It There This Each Every One Two Three Four Five Six "
-    "Find Give After Before Some All Both During Suppose Let Today".split()  # noqa: SIM905
+    "If How What Which When Where Who In On At Of For From To By It There This Each Every One Two Three "  # noqa: SIM905
+    "Four Five Six Find Give After Before Some All Both During Suppose Let Today".split()
 )
 MOST = frozenset(
     "most greatest largest highest fastest tallest biggest oldest longest maximum maximal max faster taller".split()  # noqa: SIM905
@@ -59,12 +59,11 @@ def _roots(words: Iterable[str]) -> set[str]:
     return set(map(root, words))
 
 
-def known_words(q: Question, texts: Sequence[str], names: Sequence[str]) -> set[str]:
+def _known(texts: Sequence[str], names: Sequence[str]) -> set[str]:
     """Return the roots of the words that the last question has or stands for, without the things it chooses from."""
-    known = _roots(texts) | _roots(names)
+    known, asked = _roots([*texts, *names]), [text.casefold() for text in texts]
     for alike in _ALIKE:
         known |= _roots(alike) if known & _roots(alike) else set()
-    asked = [text.casefold() for text in texts]
     if not _DIVIDED & set(asked) or {"all", "total", "altogether"} & set(asked):
         known |= {"total", "altogether", "all"}
     return known - {root(asked[i + d]) for i in range(1, len(asked) - 1) if asked[i] == "or" for d in (-1, 1)}
@@ -75,38 +74,38 @@ def adds_nothing(parts: Sequence[str | Tree], q: Question) -> bool:
 
     The words may name the subject of the question first, and have to name what it counts after a number.
     """
-    words = [part for part in parts if isinstance(part, str) and part]
-    texts = words_in(q.asked)
+    words, texts = [part for part in parts if isinstance(part, str) and part], words_in(q.asked)
     asked = [text.casefold() for text in texts]
     names = [text for before, text in pairwise(texts) if text.istitle() and len(text) > 1 and before not in ".?!"]
-    names = names or ([_subject(q)] if _PRONOUNS & set(asked) else [])
+    names = names or [name for name in (_subject(q),) if name and _PRONOUNS & set(asked)]
     capitals = [word for word in words if word in names or (word.istitle() and word is not parts[0])]
     if capitals[:1] not in ([], names[:1]) or not set(capitals) <= set(names):
         return False
-    known = known_words(q, texts, names)
+    known, things = _known(texts, names), _counted(asked)
     place = next((i for i, part in enumerate(parts) if not isinstance(part, str)), len(parts))
-    things = _counted(asked)
-    after = [part for part in parts[place + 1 : place + 3] if isinstance(part, str) and part not in ("of", "in")]
-    noun = next((word for word in after if word.endswith("s") and word not in _VERBS | _SAYS_NOTHING), "")
+    after = [part for part in _words_after(parts, place)[:2] if part not in ("of", "in")]
     if after and after[0].istitle():
         return False
-    if noun:
+    if noun := next((word for word in after if word.endswith("s") and word not in _VERBS | _SAYS_NOTHING), ""):
         if {"percent", "percentage"} & set(asked) or (things and root(noun) not in things):
             return False  # 25 students if the question asks what percent they are, 12 girls if it counts boys
         known |= {root(noun)} & _roots(q.words) if "many" in asked and not things else set()
-    for index, word in enumerate(words):
-        low = word.casefold()
-        if low in ("more", "less", "fewer") and not {"many", "much"} & set(
-            asked[: asked.index(low)] if low in asked else ()
-        ):
-            return False
-        if low == "of" and index + 1 < len(words) and words[index + 1] not in _VERBS:
-            if not (noun := _noun_after_of(words[index + 1 :], q.words)):
+    for index, part in enumerate(parts):
+        word, after = str(part).casefold(), _words_after(parts, index)
+        if word == "of" and after and after[0] not in _VERBS:
+            if not (thing := _noun_after_of(after, q.words)):
                 return False
-            known |= {noun}
-        if low in _NEVER and not (low == "than" and low in asked) or not (low in _SAYS_NOTHING or root(low) in known):
+            known.add(thing)
+        compares = word in ("more", "less", "fewer") and not {"many", "much"} & set(takewhile(word.__ne__, asked))
+        changes = compares or (word in _NEVER and (word, "than" in asked) != ("than", True))
+        if isinstance(part, str) and part and (changes or not (word in _SAYS_NOTHING or root(word) in known)):
             return False
     return True
+
+
+def _words_after(parts: Sequence[str | Tree], index: int) -> list[str]:
+    """Return the words after a piece up to the next formula."""
+    return [str(part) for part in takewhile(lambda part: isinstance(part, str), parts[index + 1 :])]
 
 
 def _noun_after_of(words: Sequence[str], asked: Sequence[str]) -> str:
@@ -142,17 +141,11 @@ def polarity(parts: Sequence[str | Tree], q: Question) -> str:
     if {"or", "but", "yes", "no", "true", "false"} & set(low[1:]):
         return ""
     low = low[: next((i for i, word in enumerate(low) if word in ("since", "because", "as")), len(low))]
-    denials = len(_DENIALS & set(low[1:]))
     head = {"t": "true", "f": "false"}.get("".join(low[:1]), "".join(low[:1]))
     if head in ("yes", "no", "true", "false"):
-        such = head == "no" and "such" in low and low[-1] in ("exists", "exist")
-        fits = (
-            such
-            or len(low) == 1
-            or (denials == 1 and head in ("no", "false"))
-            or (not denials and head in ("yes", "true"))
-        )
-        known = _roots(q.words) | _roots(_DENIALS) | _roots(("always", "such", "possible"))
+        denies, such = bool(_DENIALS & set(low)), head == "no" and low[1:2] == ["such"] and low[-1][:5] == "exist"
+        known = _roots([*q.words, *_DENIALS, "always", "such", "possible"])
+        fits = such or len(low) == 1 or denies is (head in ("no", "false"))
         return head if fits and all(root(word) in known or word in _SAYS_NOTHING for word in low[1:]) else ""
     kept = [word for word in low if word not in _SAYS_NOTHING]
     if "possible" in q.words and kept in (["possible"], ["not", "possible"], ["impossible"]):
