@@ -29,6 +29,8 @@ def compare(answer: str, gold: str, question: str = "") -> Verdict:
         verdicts.append(same(pair[0], pair[1], q))
         if question and (half := tolerance(pair[1], q)):
             verdicts.append(rounded_equal(pair[0], pair[1], half))
+        if True in verdicts:
+            return True
     return any_of(verdicts)
 
 

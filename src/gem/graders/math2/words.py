@@ -104,9 +104,8 @@ def meaning(phrase: Phrase) -> Tree:
     kept = [word for word in texts if word not in _FILLING]
     if len(trees) == 1 and (kept in (["multiples"], ["divisible", "by"], ["multiple"], ["positive", "multiples"])):
         return Op("mod", (Relation((Sym("ℤ"), ZERO), ("≡",)), trees[0]))
-    if "diverges" in texts or "tends" in texts or "infinity" in texts:
-        if len(trees) == 1 and trees[0] in (INFINITY, MINUS_INFINITY):
-            return MINUS_INFINITY if {"negative", "minus"} & set(texts) else trees[0]
+    if {"diverges", "tends", "infinity"} & set(texts) and trees in ([INFINITY], [MINUS_INFINITY]):
+        return MINUS_INFINITY if {"negative", "minus"} & set(texts) else trees[0]
     return Phrase(tuple(words))
 
 

@@ -176,6 +176,11 @@ def formulas(q: Question) -> tuple[Tree, ...]:
     return tuple(parse(part) for part in q.text.split("$")[1::2] if part.strip() and len(part) < 200)
 
 
+@lru_cache(maxsize=512)
+def _asked_pieces(q: Question) -> tuple[Piece, ...]:
+    return pieces(tokens(q.asked.replace("$", " "))) if len(q.asked) < 500 else ()
+
+
 # --- sentences and remarks ---
 
 
@@ -256,7 +261,7 @@ def _is_attained(remark: Sequence[Piece], value: Tree, q: Question) -> bool:
 
 def _without_known(parts: Sequence[Piece], q: Question) -> Sequence[Piece]:
     """Remove a number with its noun that the last question has too, as in "in 8 years"."""
-    asked = pieces(tokens(q.asked.replace("$", " "))) if len(q.asked) < 500 and len(parts) > 1 else ()
+    asked = _asked_pieces(q) if len(parts) > 1 else ()
     for at, part in enumerate(parts):
         size = 1 if isinstance(part, Quantity) else 2
         known = any(asked[i : i + size] == tuple(parts[at : at + size]) for i in range(len(asked)))
@@ -486,9 +491,10 @@ def _restricted(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
             relations.append(Relation((relations[-1].sides[0], part), ("≠",)))
         elif part not in _CONDITIONS:
             return
-    if not isinstance(value, str) and relations:
-        if all(names_in(each) <= names_in(value) and _is_given(each, value, q) for each in relations):
-            yield value
+    if isinstance(value, str) or not relations:
+        return
+    if all(names_in(each) <= names_in(value) and _is_given(each, value, q) for each in relations):
+        yield value
 
 
 def _is_given(condition: Relation, value: Tree, q: Question) -> bool:
