@@ -50,7 +50,7 @@ _ATTAINED = frozenset(
     "attained achieved occurs occurring reached obtained taken at when for if which it is only value ,".split()  # noqa: SIM905
 )
 _CONDITIONS = frozenset(", ; ( ) for where with when if and provided assuming all".split())  # noqa: SIM905
-_SEVERAL = ("select all", "all correct", "all that", "all the correct", "which of the", "multiple choice", "which ones")
+_SEVERAL = ("select all", "all correct", "all that", "all the correct", "multiple choice", "which ones")
 _ANSWERS = frozenset("yes no true false".split())  # noqa: SIM905
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()  # noqa: SIM905
 
@@ -171,9 +171,9 @@ def trees_of(parts: Sequence[Piece]) -> list[Tree]:
 
 
 @lru_cache(maxsize=512)
-def formulas(q: Question) -> tuple[Tree, ...]:
-    """Return the formulas between dollar signs in a question."""
-    return tuple(parse(part) for part in q.text.split("$")[1::2] if part.strip() and len(part) < 200)
+def formulas(text: str) -> tuple[Tree, ...]:
+    """Return the formulas between dollar signs in a text."""
+    return tuple(parse(part) for part in text.split("$")[1::2] if part.strip() and len(part) < 200)
 
 
 @lru_cache(maxsize=512)
@@ -251,7 +251,7 @@ def _is_attained(remark: Sequence[Piece], value: Tree, q: Question) -> bool:
     if set(trees[0].operators) != {"="} or not {word.casefold() for word in words_of(remark)} <= _ATTAINED:
         return False
     points = {name.name: at for name in names if isinstance(name, Sym)}
-    found = [each.sides[-1] if isinstance(each, Relation) else each for each in formulas(q)]
+    found = [each.sides[-1] if isinstance(each, Relation) else each for each in formulas(q.text)]
     found = [each for each in found if names_in(each) == set(points) and not isinstance(each, Sym)]
     if len(found) != 1 or len(remark) < 2:
         return not found
@@ -401,7 +401,10 @@ def _marks(answer: Answer, circled: bool) -> list[str]:
 
 def _texts(a: Answer, g: Answer, q: Question) -> list[Pair] | None:
     """Compare digits in a large base, Roman numerals and chemical formulas as texts, and dates."""
-    texts = ["".join(map(_text, each.tokens)).removeprefix("0x").removesuffix("_16") for each in (a, g)]
+    texts = [
+        "".join(_text(token) for token in each.tokens if token.text not in "()").removeprefix("0x").removesuffix("_16")
+        for each in (a, g)
+    ]
     based = any(
         word == "base" and base.isdecimal() and int(base) > 10 for word, base in zip(q.words, q.words[1:], strict=False)
     )
@@ -472,7 +475,7 @@ def _asked(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
             and all(isinstance(s, Sym) and s.name.isupper() for s in left.args)
         )
         eccentricity = left == Sym("e") and "eccentricity" in q.words
-        if eccentricity or (left in formulas(q) and not segment and not isinstance(left, Sym)):
+        if eccentricity or (left in formulas(q.asked) and not segment and not isinstance(left, Sym)):
             yield rest[0] if len(rest) == 1 else Relation(tuple(rest), last.operators[1:])
     elif a.parts[-2:-1] == ("so",) and isinstance(last, Num):
         yield last
@@ -499,7 +502,7 @@ def _restricted(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
 
 def _is_given(condition: Relation, value: Tree, q: Question) -> bool:
     name, sign, bound = condition.sides[0], condition.operators[0], condition.sides[-1]
-    given = [part for formula in formulas(q) for part in walk(formula)]
+    given = [part for formula in formulas(q.text) for part in walk(formula)]
     if isinstance(value, Relation) and value.sides[0] == name:
         return False
     if normal(condition) in [normal(part) for part in given if isinstance(part, Relation)]:
