@@ -1,81 +1,47 @@
 """Readings of an answer in words: the number in a sentence, the parts with labels, the choice with its text.
 
-An answer is read as pieces: words and signs in their order, with a tree for each formula between them.
+Every reading is a pair of trees; the answer is right if the trees of one pair are equal.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from gem.graders.math2.equal import normal, same
-from gem.graders.math2.lexer import Token, tokens
-from gem.graders.math2.parser import NotMath, Parser, parse, parse_tokens
-from gem.graders.math2.question.read import Question, words_in
-from gem.graders.math2.question.sentences import LEAST, MOST, adds_nothing, polarity, root
+from gem.graders.math2.lexer import Token
+from gem.graders.math2.parser import parse, parse_tokens
+from gem.graders.math2.question.pieces import CIRCLED, Answer, Piece, formulas, trees_of, words_of
+from gem.graders.math2.question.read import Question
+from gem.graders.math2.question.sentences import bare, polarity, root, said_values
 from gem.graders.math2.tree import (
     ONE,
     ZERO,
     Num,
     Op,
     Phrase,
-    Quantity,
     Relation,
     Sym,
     Tree,
-    mapped,
     names_in,
     substituted,
     walk,
 )
-from gem.graders.math2.units import SCALES, spelled_value
 from gem.graders.math2.values import approximate, fraction_of
 from gem.graders.math2.words import date_of
 
-Piece = str | Tree
 Pair = tuple[Tree, Tree]
 
 _LISTED = re.compile(r"(?:\\(?:text|math)(?:bf|rm|it)?\s*\{)?(?<![\w\\])\(?([A-H])[).:](?=[\s}~\\$]|$)\s*\}?")
 _AROUND = re.compile(r"^(?:\\q?quad|\\[ ,;~\\]|[\s$~])+|(?:\\q?quad|\\[ ,;~\\]|[\s$~.,;])+$")
-_CIRCLED, _MARKS = "①②③④⑤⑥⑦⑧⑨", "abcdefghi123456789①②③④⑤⑥⑦⑧⑨"
-_SPECIAL = frozenset(("(", *_CIRCLED))  # signs that may begin a remark or a label
-_NAMES = frozenset("max min sup inf gcd lcm det dim".split())  # noqa: SIM905 - commands that are labels
+_MARKS = "abcdefghi123456789①②③④⑤⑥⑦⑧⑨"
 _BETWEEN = frozenset({",", ";", "and", "&", "with"})
 _LINKS = frozenset(": = is of are the The has have value".split())  # noqa: SIM905
-_REPEATING = frozenset("or = ≈ about approximately equals".split())  # noqa: SIM905
-_ATTAINED = frozenset(
-    "attained achieved occurs occurring reached obtained taken at when for if which it is only value ,".split()  # noqa: SIM905
-)
 _CONDITIONS = frozenset(", ; ( ) for where with when if and provided assuming all".split())  # noqa: SIM905
 _SEVERAL = ("select all", "all correct", "all that", "all the correct", "multiple choice", "which ones")
-_ANSWERS = frozenset("yes no true false".split())  # noqa: SIM905
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()  # noqa: SIM905
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A text with its tokens, its tree and its pieces."""
-
-    text: str
-
-    @cached_property
-    def tokens(self) -> tuple[Token, ...]:
-        return tokens(self.text)
-
-    @cached_property
-    def tree(self) -> Tree:
-        return parse(self.text)
-
-    @cached_property
-    def parts(self) -> tuple[Piece, ...]:
-        plain = not any(
-            token.kind == "word" or token.marked or token.text in _SPECIAL | _NAMES for token in self.tokens
-        )
-        whole = isinstance(self.tree, Phrase) or (isinstance(self.tree, Op) and self.tree.head == "where")
-        return (self.tree,) if plain and not whole else pieces(self.tokens)
 
 
 def readings(answer: str, gold: str, question: Question) -> Iterator[Pair]:
@@ -95,180 +61,8 @@ def readings(answer: str, gold: str, question: Question) -> Iterator[Pair]:
     for rule in (_numbers, _asked, _restricted):
         yield from ((value, g.tree) for value in rule(a, g, question))
         yield from ((a.tree, value) for value in rule(g, a, question) if rule is _numbers)
-    yield from ((value, g.tree) for value in _said(a, g, question))
-    yield from ((a.tree, value) for value in _said(g, a, question))
-
-
-# --- words and the formulas between them ---
-
-
-def pieces(found: Sequence[Token]) -> tuple[Piece, ...]:
-    """Return the words and signs of a text, and a tree for each formula between them."""
-    parts: list[Piece] = []
-    at = 0
-    while at < len(found):
-        token, after = found[at], found[at + 1] if at + 1 < len(found) else Token("end", "")
-        is_joined = after.text in ("-", "'") and not after.spaced and at + 2 < len(found) and not found[at + 2].spaced
-        is_word = token.kind == "letter" and (
-            token.marked
-            or token.text in _CIRCLED
-            or (token.text in "aAI" and after.kind == "word" and after.spaced)
-            or (is_joined and found[at + 2].kind == "word")
-        )
-        if token.kind == "word" and (value := spelled_value(token.text)) is not None and _is_count(token, found):
-            parts.append(Num(value))
-        elif token.text == "-" and token.marked and parts and isinstance(parts[-1], str) and not after.spaced:
-            parts[-1] += f"-{after.text}"
-            at += 1
-        elif token.kind == "word" or is_word:
-            size = 3 if is_joined and found[at + 2].kind in ("word", "letter") else 1
-            parts.append("".join(each.text for each in found[at : at + size]))
-            at += size - 1
-        elif token.kind == "command" and token.text in _NAMES and after.text not in ("(", "{"):
-            parts.append(token.text)
-        else:
-            part, at = _formula(found, at, parts)
-            parts.append(part)
-        at += 1
-    return tuple(parts)
-
-
-def _is_count(token: Token, found: Sequence[Token]) -> bool:
-    return len(found) > 1 and token.text.casefold() not in ("one", "second", "half") and token.text not in SCALES
-
-
-def _formula(found: Sequence[Token], at: int, before: Sequence[Piece]) -> tuple[Piece, int]:
-    """Read the longest formula from a token on: (tree, index of its last token), or the sign itself."""
-    start = max((i for i, part in enumerate(before) if part in (",", ";", "and", "(")), default=-1)
-    is_remark = any(not isinstance(part, (str, Sym)) for part in before[start + 1 :])  # a bracket after a value
-    is_mark = [token.text for token in found[at + 2 : at + 3]] == [")"] and len(found[at + 1].text) == 1  # (a) and (1)
-    if not (found[at].text == "(" and (is_remark or is_mark)) and found[at].text not in (",", ";", ":", ")", "/"):
-        rest = range(at + 1, len(found))
-        remarks = [i for i in rest if found[i].text in _SPECIAL and _ends_value(found[i - 1], found[i])]
-        words = [i for i in rest if found[i].kind == "word" or found[i].text in (",", ";")]
-        for end in (*remarks[:1], len(found), *words[:1]):
-            parser = Parser(found[at:end])
-            try:
-                tree = parser.relation()
-            except (NotMath, RecursionError, ZeroDivisionError):
-                continue
-            if parser.at:
-                return tree, end - (len(parser.tokens) - parser.at) - 1  # the parser may split a token
-    return "per" if found[at].text == "/" else found[at].text, at
-
-
-def _ends_value(token: Token, bracket: Token) -> bool:
-    spaced = (bracket.spaced or bracket.text != "(") and token.kind in ("number", "group")
-    return spaced or token.kind == "word" or token.marked or token.text == "%"
-
-
-def words_of(parts: Sequence[Piece]) -> list[str]:
-    return [part for part in parts if isinstance(part, str)]
-
-
-def trees_of(parts: Sequence[Piece]) -> list[Tree]:
-    return [part for part in parts if not isinstance(part, str)]
-
-
-@lru_cache(maxsize=512)
-def formulas(text: str) -> tuple[Tree, ...]:
-    """Return the formulas between dollar signs in a text."""
-    return tuple(parse(part) for part in text.split("$")[1::2] if part.strip() and len(part) < 200)
-
-
-@lru_cache(maxsize=512)
-def _asked_pieces(q: Question) -> tuple[Piece, ...]:
-    return pieces(tokens(q.asked.replace("$", " "))) if len(q.asked) < 500 else ()
-
-
-# --- sentences and remarks ---
-
-
-def _said(answer: Answer, short: Answer, q: Question) -> Iterator[Tree]:
-    """Yield the value that a sentence, or a value with a remark in brackets, says; nothing for other answers."""
-    parts: Sequence[Piece] = answer.parts
-    if len(parts) > 2 and parts[-1] == ")" and "(" in parts[1:]:
-        at = max(i for i, part in enumerate(parts) if part == "(")
-        parts, remark = parts[:at], parts[at + 1 : -1]
-        if not _holds(remark, parts, q):
-            return
-        if len(parts) == 1:
-            yield from trees_of(parts)
-    parts = _without_known([p for p in parts if not (isinstance(p, Sym) and p.name.casefold() in q.words)] or parts, q)
-    trees, name = trees_of(parts), [word.casefold() for word in words_of(short.parts)]
-    if not trees and len(name) == len(short.parts) and len("".join(name)) > 1:
-        low = [str(part).casefold() for part in parts]
-        at = next((i for i in range(len(low)) if low[i : i + len(name)] == name), -1)
-        rest = [*parts[:at], "", *parts[at + len(name) :]]
-        if at >= 0 and len(rest) > 1 and low.count(name[0]) == 1 and name[0] not in _ANSWERS and adds_nothing(rest, q):
-            yield short.tree
-    if not trees or len(parts) < 2:
-        return
-    place = next(i for i, part in enumerate(parts) if not isinstance(part, str))
-    if len(trees) == 2 and _is_attained(parts[place + 1 :], trees[0], q) and adds_nothing(parts[: place + 1], q):
-        yield trees[0]
-    noun = parts[1] if not q.text and len(parts) == 2 and isinstance(parts[0], short.tree.__class__) else ""
-    is_noun = isinstance(noun, str) and (noun == "people" or (noun.islower() and len(noun) > 3 and noun[-1] == "s"))
-    if len(trees) == 1 and (adds_nothing(parts, q) or (is_noun and noun not in (*SCALES, "less", "plus", "minus"))):
-        yield trees[0]
-
-
-def _holds(remark: Sequence[Piece], parts: Sequence[Piece], q: Question) -> bool:
-    """Return whether a remark in brackets repeats the value, says where it is attained, or repeats the question."""
-    values, remark = trees_of(parts), _without_known(remark, q)
-    said, words = trees_of(remark), {word.casefold() for word in words_of(remark)}
-    if len(values) != 1:
-        return False
-    if not said:
-        return adds_nothing(remark, q) and not (MOST & set(q.words) and LEAST & set(q.words))
-    if _is_attained(remark, values[0], q):
-        return True
-    if not words <= _REPEATING | {"and", ","} | set(q.words) or (said[0] != remark[0] and remark[0] not in _REPEATING):
-        return False
-    if len(said) > 1 and "or" in words:
-        return False
-    a, b = (said[0] if len(said) == 1 else Op("+", tuple(map(_bare, said)))), values[0]
-    units = {part.unit for tree in (a, b) for part in walk(tree) if isinstance(part, Quantity)}
-    pairs = [(a, b)] if len(units) > 1 else [(a, b), (_bare(a), _bare(b))]
-    if any(same(normal(x), normal(y), q) is True for x, y in pairs):
-        return True
-    x, y = approximate(a, {}), approximate(b, {})
-    half = max((10.0**-tree.places / 2 for tree in (a, b) if isinstance(tree, Num) and tree.places), default=0.0)
-    return x is not None and y is not None and abs(x - y) <= half
-
-
-def _bare(tree: Tree) -> Tree:
-    return mapped(tree, lambda part: part.value if isinstance(part, Quantity) else part)
-
-
-def _is_attained(remark: Sequence[Piece], value: Tree, q: Question) -> bool:
-    """Return whether a remark such as "attained at x = 2" is true of the only formula in its letter."""
-    trees, asked = trees_of(remark), " ".join(words_in(q.asked)).casefold().split()
-    asks_where = {"which", "where", "that"} & set(asked) or "for what" in " ".join(asked)
-    if len(trees) != 1 or not isinstance(trees[0], Relation) or not (MOST | LEAST) & set(q.words) or asks_where:
-        return False
-    *names, at = trees[0].sides
-    if set(trees[0].operators) != {"="} or not {word.casefold() for word in words_of(remark)} <= _ATTAINED:
-        return False
-    points = {name.name: at for name in names if isinstance(name, Sym)}
-    found = [each.sides[-1] if isinstance(each, Relation) else each for each in formulas(q.text)]
-    found = [each for each in found if names_in(each) == set(points) and not isinstance(each, Sym)]
-    if len(found) != 1 or len(remark) < 2:
-        return not found
-    x, y = approximate(substituted(found[0], points), {}), approximate(value, {})
-    return x is not None and y is not None and abs(x - y) < 1e-9
-
-
-def _without_known(parts: Sequence[Piece], q: Question) -> Sequence[Piece]:
-    """Remove a number with its noun that the last question has too, as in "in 8 years"."""
-    asked = _asked_pieces(q) if len(parts) > 1 else ()
-    for at, part in enumerate(parts):
-        size = 1 if isinstance(part, Quantity) else 2
-        known = any(asked[i : i + size] == tuple(parts[at : at + size]) for i in range(len(asked)))
-        if known and not isinstance(part, str) and not (at and parts[at - 1] == "of"):
-            start = at - 1 if at and str(parts[at - 1]).casefold() in ("in", "after", "for") else at
-            return [*parts[:start], *parts[at + size :]]
-    return parts
+    yield from ((value, g.tree) for value in said_values(a, g, question))
+    yield from ((a.tree, value) for value in said_values(g, a, question))
 
 
 # --- parts with labels ---
@@ -302,9 +96,7 @@ def _labelled(parts: Sequence[Piece]) -> list[tuple[str, Tree]] | None:
     """Return the labels and values of an answer in parts; None for other answers."""
     groups: list[list[Piece]] = [[]]
     for index, part in enumerate(parts):
-        starts = (part == "(" and parts[index + 2 : index + 3] == (")",)) or (
-            isinstance(part, str) and part in _CIRCLED
-        )
+        starts = (part == "(" and parts[index + 2 : index + 3] == (")",)) or (isinstance(part, str) and part in CIRCLED)
         if part in _BETWEEN or (starts and groups[-1]):
             groups.append([])
         if part not in _BETWEEN:
@@ -362,7 +154,7 @@ def choices_of(text: str) -> dict[str, Tree]:
 def _choices(a: Answer, g: Answer, q: Question) -> list[Pair] | None:
     """Compare the letters of choices; the text that the question lists may stand for its letter, and the reverse."""
     listed = choices_of(q.text)
-    circled = any(c in a.text + g.text for c in _CIRCLED)
+    circled = any(c in a.text + g.text for c in CIRCLED)
     marks = [_marks(a, circled), _marks(g, circled)]
     several = bool(listed) or any(words in q.text.casefold() for words in _SEVERAL)
     if all(marks) and (circled or (len(marks[1]) > 1 and (several or "order" in q.words))):
@@ -395,8 +187,8 @@ def _choice(answer: Answer) -> tuple[str, Tree | None]:
 def _marks(answer: Answer, circled: bool) -> list[str]:
     """Return the choices of an answer that names nothing else: letters, or circled numbers or digits."""
     text = "".join(token.text for token in answer.tokens if token.text not in (",", "and", ";", "(", ")", "&", "."))
-    marks = [_CIRCLED[int(c) - 1] if circled and text.isdecimal() and c != "0" else c for c in text]
-    return marks if len(set(marks)) == len(marks) and set(marks) <= set(_CIRCLED if circled else "ABCDEFGH") else []
+    marks = [CIRCLED[int(c) - 1] if circled and text.isdecimal() and c != "0" else c for c in text]
+    return marks if len(set(marks)) == len(marks) and set(marks) <= set(CIRCLED if circled else "ABCDEFGH") else []
 
 
 def _texts(a: Answer, g: Answer, q: Question) -> list[Pair] | None:
@@ -427,7 +219,7 @@ def _text(token: Token) -> str:
 def _numbers(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
     """Yield 2.5 for 2,5, the sum for "1 and 1/2", two sides for 7 × 3, 5 for 5th, and the word for "No, it is not"."""
     value, found, texts = (
-        fraction_of(_bare(g.tree)),
+        fraction_of(bare(g.tree)),
         a.tokens,
         [_text(token) for token in a.tokens if token.text != "^"],
     )

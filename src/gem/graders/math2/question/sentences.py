@@ -1,12 +1,21 @@
-"""Sentences that say one value: whether the words around it add nothing to what the question asks."""
+"""Sentences and remarks: "Ines has 31 stamps" says 31 if the question asks how many stamps Ines has.
+
+Every word around the value has to be a word of the last question or a word that says nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise, takewhile
 
+from gem.graders.math2.equal import normal, same
+from gem.graders.math2.lexer import tokens
+from gem.graders.math2.question.pieces import Answer, Piece, formulas, pieces, trees_of, words_of
 from gem.graders.math2.question.read import Question, words_in
-from gem.graders.math2.tree import Tree
+from gem.graders.math2.tree import Num, Op, Quantity, Relation, Sym, Tree, mapped, names_in, substituted, walk
+from gem.graders.math2.units import SCALES
+from gem.graders.math2.values import approximate
 
 _SAYS_NOTHING = frozenset(
     "an a the it its it's this that he she they there we you i is are was were be been has have had "  # noqa: SIM905
@@ -46,6 +55,106 @@ _PASTS = {
     for past in pasts.split()
 }  # fmt: skip
 
+_REPEATING = frozenset("or = ≈ about approximately equals".split())  # noqa: SIM905
+_ATTAINED = frozenset(
+    "attained achieved occurs occurring reached obtained taken at when for if which it is only value ,".split()  # noqa: SIM905
+)
+_ANSWERS = frozenset("yes no true false".split())  # noqa: SIM905
+
+
+def said_values(answer: Answer, short: Answer, q: Question) -> Iterator[Tree]:
+    """Yield the value that a sentence, or a value with a remark in brackets, says; nothing for other answers."""
+    parts: Sequence[Piece] = answer.parts
+    if len(parts) > 2 and parts[-1] == ")" and "(" in parts[1:]:
+        at = max(i for i, part in enumerate(parts) if part == "(")
+        parts, remark = parts[:at], parts[at + 1 : -1]
+        if not _holds(remark, parts, q):
+            return
+        if len(parts) == 1:
+            yield from trees_of(parts)
+    parts = [p for p in parts if not (isinstance(p, Sym) and p.name.casefold() in q.words)] or parts
+    parts = _without_known(parts, q) if len(trees_of(parts)) > 1 else parts
+    trees, name = trees_of(parts), [word.casefold() for word in words_of(short.parts)]
+    if not trees and len(name) == len(short.parts) and len("".join(name)) > 1:
+        low = [str(part).casefold() for part in parts]
+        at = next((i for i in range(len(low)) if low[i : i + len(name)] == name), -1)
+        rest = [*parts[:at], "", *parts[at + len(name) :]]
+        if at >= 0 and len(rest) > 1 and low.count(name[0]) == 1 and name[0] not in _ANSWERS and adds_nothing(rest, q):
+            yield short.tree
+    if not trees or len(parts) < 2:
+        return
+    place = next(i for i, part in enumerate(parts) if not isinstance(part, str))
+    if len(trees) == 2 and _is_attained(parts[place + 1 :], trees[0], q) and adds_nothing(parts[: place + 1], q):
+        yield trees[0]
+    counts = isinstance(parts[0], Num) and isinstance(short.tree, Num) and len(parts) == 2 and not q.text
+    noun = parts[1] if counts else ""
+    is_noun = isinstance(noun, str) and (noun == "people" or (noun.islower() and len(noun) > 3 and noun[-1] == "s"))
+    if len(trees) == 1 and (adds_nothing(parts, q) or (is_noun and noun not in (*SCALES, "less", "plus", "minus"))):
+        yield trees[0]
+
+
+def _holds(remark: Sequence[Piece], parts: Sequence[Piece], q: Question) -> bool:
+    """Return whether a remark in brackets repeats the value, says where it is attained, or repeats the question."""
+    values, remark = trees_of(parts), _without_known(remark, q)
+    said, words = trees_of(remark), {word.casefold() for word in words_of(remark)}
+    if len(values) != 1:
+        return False
+    if not said:
+        return adds_nothing(remark, q) and not (MOST & set(q.words) and LEAST & set(q.words))
+    if _is_attained(remark, values[0], q):
+        return True
+    if not words <= _REPEATING | {"and", ","} | set(q.words) or (said[0] != remark[0] and remark[0] not in _REPEATING):
+        return False
+    if len(said) > 1 and "or" in words:
+        return False
+    a, b = (said[0] if len(said) == 1 else Op("+", tuple(map(bare, said)))), values[0]
+    units = {part.unit for tree in (a, b) for part in walk(tree) if isinstance(part, Quantity)}
+    pairs = [(a, b)] if len(units) > 1 else [(a, b), (bare(a), bare(b))]
+    if any(same(normal(x), normal(y), q) is True for x, y in pairs):
+        return True
+    x, y = approximate(a, {}), approximate(b, {})
+    half = max((10.0**-tree.places / 2 for tree in (a, b) if isinstance(tree, Num) and tree.places), default=0.0)
+    return x is not None and y is not None and abs(x - y) <= half
+
+
+def bare(tree: Tree) -> Tree:
+    return mapped(tree, lambda part: part.value if isinstance(part, Quantity) else part)
+
+
+def _is_attained(remark: Sequence[Piece], value: Tree, q: Question) -> bool:
+    """Return whether a remark such as "attained at x = 2" is true of the only formula in its letter."""
+    trees, asked = trees_of(remark), " ".join(words_in(q.asked)).casefold().split()
+    asks_where = {"which", "where", "that"} & set(asked) or "for what" in " ".join(asked)
+    if len(trees) != 1 or not isinstance(trees[0], Relation) or not (MOST | LEAST) & set(q.words) or asks_where:
+        return False
+    *names, at = trees[0].sides
+    if set(trees[0].operators) != {"="} or not {word.casefold() for word in words_of(remark)} <= _ATTAINED:
+        return False
+    points = {name.name: at for name in names if isinstance(name, Sym)}
+    found = [each.sides[-1] if isinstance(each, Relation) else each for each in formulas(q.text)]
+    found = [each for each in found if names_in(each) == set(points) and not isinstance(each, Sym)]
+    if len(found) != 1 or len(remark) < 2:
+        return not found
+    x, y = approximate(substituted(found[0], points), {}), approximate(value, {})
+    return x is not None and y is not None and abs(x - y) < 1e-9
+
+
+def _without_known(parts: Sequence[Piece], q: Question) -> Sequence[Piece]:
+    """Remove a number with its noun that the last question has too, as in "in 8 years"."""
+    asked = _asked_pieces(q) if len(parts) > 1 else ()
+    for at, part in enumerate(parts):
+        size = 1 if isinstance(part, Quantity) else 2
+        known = any(asked[i : i + size] == tuple(parts[at : at + size]) for i in range(len(asked)))
+        if known and not isinstance(part, str) and not (at and parts[at - 1] == "of"):
+            start = at - 1 if at and str(parts[at - 1]).casefold() in ("in", "after", "for") else at
+            return [*parts[:start], *parts[at + size :]]
+    return parts
+
+
+@lru_cache(maxsize=512)
+def _asked_pieces(q: Question) -> tuple[Piece, ...]:
+    return pieces(tokens(q.asked.replace("$", " "))) if len(q.asked) < 500 else ()
+
 
 def root(word: str) -> str:
     """Return a word in lower case without the ending of a plural or of a form of a verb."""
@@ -69,7 +178,7 @@ def _known(texts: Sequence[str], names: Sequence[str]) -> set[str]:
     return known - {root(asked[i + d]) for i in range(1, len(asked) - 1) if asked[i] == "or" for d in (-1, 1)}
 
 
-def adds_nothing(parts: Sequence[str | Tree], q: Question) -> bool:
+def adds_nothing(parts: Sequence[Piece], q: Question) -> bool:
     """Return whether all words around a value are words of the last question, or words that say nothing.
 
     The words may name the subject of the question first, and have to name what it counts after a number.
@@ -103,7 +212,7 @@ def adds_nothing(parts: Sequence[str | Tree], q: Question) -> bool:
     return True
 
 
-def _words_after(parts: Sequence[str | Tree], index: int) -> list[str]:
+def _words_after(parts: Sequence[Piece], index: int) -> list[str]:
     """Return the words after a piece up to the next formula."""
     return [str(part) for part in takewhile(lambda part: isinstance(part, str), parts[index + 1 :])]
 
@@ -135,7 +244,7 @@ def _counted(asked: Sequence[str]) -> set[str]:
     return _roots([*rest[:verb], *predicate]) if rest[:verb] else set()
 
 
-def polarity(parts: Sequence[str | Tree], q: Question) -> str:
+def polarity(parts: Sequence[Piece], q: Question) -> str:
     """Return yes, no, true or false if an answer says so, and a rest that does not take it back; else ""."""
     low = [part.casefold() if isinstance(part, str) else "" for part in parts if part not in (",", ".", ";", ":")]
     if {"or", "but", "yes", "no", "true", "false"} & set(low[1:]):
