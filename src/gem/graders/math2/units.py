@@ -49,6 +49,7 @@ for _row in (
     ("mass", "1", "g", "gram"),
     ("mass", "1000", "kg", "kilogram"),
     ("mass", "1000000", "t", "tonne"),
+    ("mass", "907184.74", "ton"),
     ("mass", "453.59237", "lb", "pound"),
     ("mass", "28.349523125", "oz", "ounce"),
     ("time", "1/1000", "ms", "millisecond"),
@@ -58,7 +59,7 @@ for _row in (
     ("time", "86400", "day"),
     ("time", "604800", "week"),
     ("months", "1", "month"),
-    ("months", "12", "year", "yr"),
+    ("months", "12", "year", "yr", "annum"),
     (_VOLUME, "1/1000000", "ml", "milliliter", "millilitre"),
     (_VOLUME, "1/1000", "l", "liter", "litre"),
     (_VOLUME, "0.003785411784", "gal", "gallon"),
@@ -113,6 +114,13 @@ for _row in (
     ({"time": -1}, "1000000", "MHz", "megahertz"),
     ({"time": -1}, "1000000000", "GHz", "ghz", "gigahertz"),
     ("length", "1/10000000000", "angstrom"),
+    ("length", "149597870700", "au"),
+    ("length", "9460730472580800", "ly", "lightyear"),
+    ("length", "30856775814913673", "parsec", "pc"),
+    ("level", "1", "decibel", "db"),
+    ({"length": -2}, "425143.707430272", "mpg"),
+    ("angle", "1/3600", "arcsecond", "arcsec"),
+    ("angle", "1/60", "arcminute", "arcmin"),
     ("length", "1/1000000", "um", "micrometer", "micrometre", "micron"),
     ("mass", "1/1000000", "ug", "microgram"),
     ("time", "1/1000000", "us", "microsecond"),
@@ -124,6 +132,7 @@ for _row in (
     (_PRESSURE, "100000000", "bar"),
     (_PRESSURE, "133322.387415", "mmhg", "torr"),
     ({"amount": 1, "length": -3}, "1000", "molar"),
+    ({"amount": 1, "length": -3}, "1/1000", "uM"),
     ({"mass": 1, "length": 2, "charge": -2}, "1000", "henry"),
 ):
     _unit(*_row)
@@ -175,16 +184,29 @@ _WORDS = {  # words of other languages and signs
         "%": "%",
     },
     **{"percent": "%", "pct": "%", "円": "yen", "Rs": "₹", "INR": "₹", "kmph": "km/h", "cc": "cm^3", "Å": "angstrom"},
+    **dict.fromkeys(
+        ("种", "个", "人", "次", "名", "件", "本", "個", "通り", "LE", "项", "条", "只", "位", "units"), "unit"
+    ),
     **{
-        "sqm": "m^2",
+        "Minuten": "min",
+        "Sekunden": "s",
+        "Tage": "day",
+        "Grad": "degree",
+        "minutos": "min",
+        "horas": "h",
+        "FE": "unit^2",
+    },
+    **{
+        "VE": "unit^3",
+        "日": "day",
+        "分": "min",
+        "時間": "h",
+        "岁": "year",
         "Stunden": "h",
-        "Euro": "€",
         "heures": "h",
         "metros": "m",
-        "cmq": "cm^2",
-        "unit": "unit",
-        "units": "unit",
     },
+    **{"sqm": "m^2", "Euro": "€", "cmq": "cm^2", "unit": "unit"},
 }
 _CURRENCIES = {"$": "$", "USD": "$", "US$": "$", "€": "€", "EUR": "€", "£": "£", "GBP": "£", "¥": "¥", "₹": "₹"}
 
@@ -204,6 +226,13 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
         The canonical unit and the index after it; None if there is no unit.
     """
     first = found[at]
+    if first.text == "frac" and at + 2 < len(found):  # \\frac{\\text{gal}}{\\text{min}}
+        parts = [read_unit(token.inner, 0) if token.inner else None for token in found[at + 1 : at + 3]]
+        if all(
+            part is not None and part[1] == len(token.inner)
+            for part, token in zip(parts, found[at + 1 :], strict=False)
+        ):
+            return "/".join(part[0] for part in parts if part is not None), at + 3
     marked = marked or first.marked
     factors: list[tuple[str, int]] = []
     sign, end = 1, at
@@ -217,7 +246,7 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
         if joint is None:
             break
         bracket = 0
-        if joint.text in ("/", "per") or (joint.text in ("a", "an", "each", "every") and joint.marked and False):
+        if joint.text in ("/", "per"):
             sign, bracket = -1, 1
         elif joint.text in ("*",):
             bracket = 1
@@ -228,21 +257,19 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
                     return f"{_canonical(factors)}/{inner[0].replace('*', '/')}", inner[1] + 1
             break
         end += bracket
-        if not bracket and not (
-            found[end].kind in ("word", "letter") and (found[end].marked or found[end].kind == "word")
-        ):
+        if not bracket and (not (found[end].spaced or found[end].marked) or found[end].text in ("in", "has")):
             break
     if not factors:
         return None
-    if not marked and len(first.text) == 1 and first.kind == "letter" and (len(factors) < 2 or not first.spaced):
-        return None
+    plain = not marked and all(
+        token.kind in ("letter", "group", "number") or token.text in ("^", "*", "/", "-") for token in found[at:end]
+    )
     if (
-        len(factors) > 1
-        and not marked
-        and all(len(name) == 1 for name, _ in factors)
-        and min(power for _, power in factors) > 0
+        plain
+        and not (min(power for _, power in factors) < 0 and len(factors) > 1 and first.spaced)
+        and first.text != "%"
     ):
-        return None
+        return None  # 5 m and 2 a h are products of variables
     return _canonical(factors), end
 
 
@@ -309,9 +336,11 @@ def _name(found: Sequence[Token], at: int, marked: bool) -> tuple[str | None, in
     token = found[at]
     if token.kind == "sign" and token.text in ("%", "¢"):
         return _SPELLED.get(token.text, token.text), at + 1
-    if token.text == "\\mu" and at + 1 < len(found) and not found[at + 1].spaced:
+    if token.text == "\\mu" and at + 1 < len(found):
         following = found[at + 1].text
-        name = {"m": "um", "g": "ug", "s": "us", "l": "ul", "L": "ul"}.get(following) or _MARKED.get("u" + following)
+        name = {"m": "um", "g": "ug", "s": "us", "l": "ul", "L": "ul", "M": "uM"}.get(following) or _MARKED.get(
+            "u" + following
+        )
         return name, at + 2
     if token.text == "\\Omega":
         return "ohm", at + 1
@@ -322,7 +351,7 @@ def _name(found: Sequence[Token], at: int, marked: bool) -> tuple[str | None, in
         and found[at + 1].text == "\\Omega"
     ):
         return f"{token.text}ohm", at + 2
-    if token.kind not in ("word", "letter"):
+    if token.kind not in ("word", "letter") and token.text != "min":
         return None, at
     word = token.text
     if token.kind == "letter" and not (token.marked or marked):
@@ -331,15 +360,10 @@ def _name(found: Sequence[Token], at: int, marked: bool) -> tuple[str | None, in
         return _CAPITALS[word], at + 1
     for name in (word, word.lower(), word.lower().removesuffix("s"), word.lower().removesuffix("es")):
         if name in _SPELLED and (len(word) > 1 or word.islower()):
-            end = at + 1
-            if end < len(found) and found[end].text == "." and end + 1 < len(found) and False:
-                end += 1
-            return _SPELLED[name], end
+            return _SPELLED[name], at + 1
         if name in _WORDS:
             return _SPELLED.get(_WORDS[name], _WORDS[name]), at + 1
-    if word in _WORDS:
-        return _SPELLED.get(_WORDS[word], _WORDS[word]), at + 1
-    if word in _MARKED:
+    if word in _MARKED and (token.marked or marked or "u" in word):  # 2GM is a product
         return _MARKED[word], at + 1
     return None, at
 
@@ -418,7 +442,7 @@ def spelled_value(text: str) -> Fraction | None:
             group += 1
         elif word in _ONES or word.isdecimal():
             value = Fraction(word) if word.isdecimal() else Fraction(_ONES.index(word))
-            if group % 10 and group or (group % 100 and value > 9) or (seen and value == 0):
+            if (group % 10 and group) or (group % 100 and value > 9) or (seen and value == 0):
                 return None
             group += value
         elif word in _TENS:
@@ -447,6 +471,6 @@ def spelled_value(text: str) -> Fraction | None:
         else:
             return None
         seen = True
-    if words and words[-1] == "and" or not seen or all(word.isdecimal() for word in words):
+    if (words and words[-1] == "and") or not seen or all(word.isdecimal() for word in words):
         return None
     return sign * (total + group)

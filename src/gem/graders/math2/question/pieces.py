@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from gem.graders.math2.lexer import Token, tokens
+from gem.graders.math2.lexer import words as word_set
 from gem.graders.math2.parser import NotMath, Parser, parse
 from gem.graders.math2.tree import Num, Op, Phrase, Sym, Tree
 from gem.graders.math2.units import SCALES, spelled_value
@@ -15,7 +16,7 @@ Piece = str | Tree
 
 CIRCLED = "①②③④⑤⑥⑦⑧⑨"
 _SPECIAL = frozenset(("(", *CIRCLED))  # signs that may begin a remark or a label
-_NAMES = frozenset("max min sup inf gcd lcm det dim".split())  # noqa: SIM905 - commands that are labels
+_NAMES = word_set("max min sup inf gcd lcm det dim")  # commands that are labels
 
 
 @dataclass(frozen=True)

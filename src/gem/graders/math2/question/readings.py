@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from gem.graders.math2.equal import normal, same
 from gem.graders.math2.lexer import Token
+from gem.graders.math2.lexer import words as word_set
 from gem.graders.math2.parser import parse, parse_tokens
 from gem.graders.math2.question.pieces import CIRCLED, Answer, Piece, formulas, trees_of, words_of
 from gem.graders.math2.question.read import Question
@@ -38,8 +39,8 @@ _LISTED = re.compile(r"(?:\\(?:text|math)(?:bf|rm|it)?\s*\{)?(?<![\w\\])\(?([A-H
 _AROUND = re.compile(r"^(?:\\q?quad|\\[ ,;~\\]|[\s$~])+|(?:\\q?quad|\\[ ,;~\\]|[\s$~.,;])+$")
 _MARKS = "abcdefghi123456789①②③④⑤⑥⑦⑧⑨"
 _BETWEEN = frozenset({",", ";", "and", "&", "with"})
-_LINKS = frozenset(": = is of are the The has have value".split())  # noqa: SIM905
-_CONDITIONS = frozenset(", ; ( ) for where with when if and provided assuming all".split())  # noqa: SIM905
+_LINKS = word_set(": = is of are the The has have value")
+_CONDITIONS = word_set(", ; ( ) for where with when if and provided assuming all")
 _SEVERAL = ("select all", "all correct", "all that", "all the correct", "multiple choice", "which ones")
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()  # noqa: SIM905
 

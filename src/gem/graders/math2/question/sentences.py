@@ -11,32 +11,31 @@ from itertools import pairwise, takewhile
 
 from gem.graders.math2.equal import normal, same
 from gem.graders.math2.lexer import tokens
+from gem.graders.math2.lexer import words as word_set
 from gem.graders.math2.question.pieces import Answer, Piece, formulas, pieces, trees_of, words_of
 from gem.graders.math2.question.read import Question, words_in
 from gem.graders.math2.tree import Num, Op, Quantity, Relation, Sym, Tree, mapped, names_in, substituted, walk
 from gem.graders.math2.units import SCALES
 from gem.graders.math2.values import approximate
 
-_SAYS_NOTHING = frozenset(
-    "an a the it its it's this that he she they there we you i is are was were be been has have had "  # noqa: SIM905
+_SAYS_NOTHING = word_set(
+    "an a the it its it's this that he she they there we you i is are was were be been has have had "
     "will would can do does did of in on at to by for with who which what value result number answer so "
-    "now then his her their o'clock she'll he'll it'll they'll there's that's exactly only , . : = '".split()
+    "now then his her their o'clock she'll he'll it'll they'll there's that's exactly only , . : = '"
 )
-_NEVER = frozenset("not no never none nor neither or and but if unless maybe about than".split())  # noqa: SIM905
-_DENIALS = frozenset("not impossible never cannot isn't can't doesn't".split())  # noqa: SIM905
-_DIVIDED = frozenset(
-    "each every per apiece average mean difference left remain remaining more fewer less".split()  # noqa: SIM905
+_NEVER = word_set("not no never none nor neither or and but if unless maybe about than")
+_DENIALS = word_set("not impossible never cannot isn't can't doesn't")
+_DIVIDED = word_set("each every per apiece average mean difference left remain remaining more fewer less")
+_VERBS = word_set("are is was were do does did has have will would can must should")
+_PRONOUNS = word_set("he she it his her him its")
+_OPENINGS = word_set(  # words at the beginning of a question that are no names
+    "If How What Which When Where Who In On At Of For From To By It There This Each Every One Two Three "
+    "Four Five Six Find Give After Before Some All Both During Suppose Let Today"
 )
-_VERBS = frozenset("are is was were do does did has have will would can must should".split())  # noqa: SIM905
-_PRONOUNS = frozenset("he she it his her him its".split())  # noqa: SIM905
-_OPENINGS = frozenset(  # words at the beginning of a question that are no names
-    "If How What Which When Where Who In On At Of For From To By It There This Each Every One Two Three "  # noqa: SIM905
-    "Four Five Six Find Give After Before Some All Both During Suppose Let Today".split()
+MOST = word_set(
+    "most greatest largest highest fastest tallest biggest oldest longest maximum maximal max faster taller"
 )
-MOST = frozenset(
-    "most greatest largest highest fastest tallest biggest oldest longest maximum maximal max faster taller".split()  # noqa: SIM905
-)
-LEAST = frozenset("least smallest lowest slowest shortest youngest fewest minimum minimal min".split())  # noqa: SIM905
+LEAST = word_set("least smallest lowest slowest shortest youngest fewest minimum minimal min")
 _ALIKE = [MOST, LEAST] + [  # words of which each says what the others ask for
     frozenset(words.split())
     for words in (
@@ -55,11 +54,11 @@ _PASTS = {
     for past in pasts.split()
 }  # fmt: skip
 
-_REPEATING = frozenset("or = ≈ about approximately equals".split())  # noqa: SIM905
-_ATTAINED = frozenset(
-    "attained achieved occurs occurring reached obtained taken at when for if which it is only value ,".split()  # noqa: SIM905
+_REPEATING = word_set("or = ≈ about approximately equals")
+_ATTAINED = word_set(
+    "attained achieved occurs occurring reached obtained taken at when for if which it is only value ,"
 )
-_ANSWERS = frozenset("yes no true false".split())  # noqa: SIM905
+_ANSWERS = word_set("yes no true false")
 
 
 def said_values(answer: Answer, short: Answer, q: Question) -> Iterator[Tree]:
