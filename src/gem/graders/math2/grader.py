@@ -195,7 +195,7 @@ def compare(answer: str, gold: str, question: str = "") -> Verdict:
     verdicts: list[Verdict] = []
     for a, g in readings(answer, gold, q):
         a, g = _decimal_commas(answer, normal(a), gold, normal(g))
-        pair = in_asked_units(a, g, q) if question else (a, g)
+        pair = in_asked_units(a, g, q)
         if pair is None:
             continue
         if question and is_ordered(q):

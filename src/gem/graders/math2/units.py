@@ -118,7 +118,7 @@ for _row in (
     ("length", "9460730472580800", "ly", "lightyear"),
     ("length", "30856775814913673", "parsec", "pc"),
     ("level", "1", "decibel", "db"),
-    ({"length": -2}, "425143.707430272", "mpg"),
+    ({"length": -2}, "1609344000000000/3785411784", "mpg"),
     ("angle", "1/3600", "arcsecond", "arcsec"),
     ("angle", "1/60", "arcminute", "arcmin"),
     ("length", "1/1000000", "um", "micrometer", "micrometre", "micron"),
@@ -262,7 +262,8 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
     if not factors:
         return None
     plain = not marked and all(
-        token.kind in ("letter", "group", "number") or token.text in ("^", "*", "/", "-") for token in found[at:end]
+        (token.kind in ("letter", "group", "number") and not token.marked) or token.text in ("^", "*", "/", "-")
+        for token in found[at:end]
     )
     if (
         plain

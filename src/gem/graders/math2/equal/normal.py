@@ -79,6 +79,8 @@ def normal(tree: Tree) -> Tree:
         and any(is_op(each, "dots") for each in walk(tree.sides[0]))
     ):
         return normal(tree.sides[1])  # 1 + 2 + … + n = n(n+1)/2
+    if isinstance(tree, Relation) and tree.operators == ("=",) and is_op(tree.sides[0], "mod"):
+        return normal(tree.sides[1])  # 17 mod 5 = 2
     if isinstance(tree, Relation) and tree.operators == ("≡",):
         return normal(Relation(tree.sides, ("=",)))
     if isinstance(tree, Relation):
@@ -176,6 +178,14 @@ def _assignment(tree: Relation) -> Tree:
         if isinstance(right, Sym) and not isinstance(left, Sym) and not names_in(left):
             left, right = right, left
         right = normal(right)
+        if is_op(left, "ratio") and is_op(right, "ratio") and len(left.args) == len(right.args):
+            return right  # a:b = 2:3
+        if (
+            isinstance(left, Sym)
+            and right != split_unit(right, Quantity(ONE, "unit"))[0]
+            and names_in(right) == {left.name}
+        ):
+            right = Quantity(*split_unit(right, Quantity(ONE, "unit")))  # V = 12 V
         if is_collection(right) and not isinstance(left, Sym):
             return right
         if isinstance(left, Sym) and is_op(right, "set") and left.name.isupper():
@@ -186,9 +196,8 @@ def _assignment(tree: Relation) -> Tree:
         if is_op(left, "tuple"):
             return normal(right)
         return Relation((left, normal(right)), ("∈",))
-    if len(set(tree.operators)) == 1 and tree.operators[0] in (">", "≥"):
-        flipped = {">": "<", "≥": "≤"}
-        return Relation(tree.sides[::-1], tuple(flipped[o] for o in tree.operators[::-1]))
+    if set(tree.operators) == {"="} and all(isinstance(side, Sym) and names_in(side) for side in tree.sides[:-1]):
+        return Op("and", tuple(Relation((side, tree.sides[-1]), ("=",)) for side in tree.sides[:-1]))  # m = n = 2
     if set(tree.operators) <= {">", "≥"}:
         return Relation(tree.sides[::-1], tuple({">": "<", "≥": "≤"}[o] for o in tree.operators[::-1]))
     return tree

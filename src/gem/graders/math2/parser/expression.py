@@ -165,6 +165,8 @@ class Parser:
 
     def relation(self) -> Tree:
         first = left_name(self) or self.sets()
+        if self.next.text in ("mod", "pmod") and is_op(first := self._modulus(first), "mod") and self.take("="):
+            return Relation((first, self.sets()), ("=",))  # 17 mod 5 = 2
         if self.next.text == "in" and isinstance(first, Sym) and self.peek().text in ("[", "(", "\\{"):
             self.at += 1
             return Relation((first, self.sets()), ("∈",))
@@ -353,7 +355,7 @@ class Parser:
 
     def _unit_after(self, tree: Tree) -> Tree | None:
         if (isinstance(tree, Quantity) and tree.unit != "%") or (
-            self.next.text == "in" and self.peek().text in "[(\\{"
+            self.next.text == "in" and self.peek().text in ("[", "(", "\\{")
         ):
             return None
         if is_collection(tree) or isinstance(tree, Interval):
@@ -483,7 +485,7 @@ class Parser:
             return environment(self, token)
         if token.kind == "command":
             return command(self)
-        return self.sign()
+        return prefixed(self) if token.text in ("^", "_") else self.sign()
 
     def number(self, *, single: bool = False) -> Tree:
         token = self.next

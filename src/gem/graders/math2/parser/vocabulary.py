@@ -93,7 +93,7 @@ def is_product(word: str) -> bool:
         or word in _NOT_PRODUCTS
         or word.lower() in ("am", "pm", "dne")
         or len(word) > 4
-        or (len(word) > 2 and word.istitle())
+        or (len(word) > 2 and word.istitle() and set(word[:2].lower()) & set("aeiou"))
     ):
         return False
     if word.isupper():
