@@ -1,16 +1,375 @@
-"""The form and the order in which a question asks for its answer."""
+r"""The form, the notation, the names and the order in which a question asks for its answer.
+
+An answer with the value of the reference answer is wrong if the question asks for a form that the reference answer has
+and the answer has not: \sqrt{12} for 2\sqrt{3} in simplest radical form, or the formula of the question for its value.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+
+from gem.graders.math2.lexer import TooLarge
+from gem.graders.math2.parser import parse
 from gem.graders.math2.question.read import Question
-from gem.graders.math2.tree import Tree
+from gem.graders.math2.tree import (
+    COLLECTIONS,
+    InBase,
+    Interval,
+    Num,
+    Op,
+    Phrase,
+    Quantity,
+    Relation,
+    Sym,
+    Tree,
+    mapped,
+    names_in,
+    walk,
+)
+from gem.graders.math2.units import spelled_value
+
+_PART = re.compile(  # formulas, plain arithmetic such as 12+34, words
+    r"(?<!\\)\$\$?(?P<a>[^$]+)\$\$?|\\\((?P<b>.+?)\\\)|\\\[(?P<c>.+?)\\\]"
+    r"|(?P<d>\(*\d[\d.]*\)*!?(?:\s*[-+*/^×÷·−_]\s*\(*\d[\d.]*\)*!?)+|\d+!)"
+    r"|(?P<word>[A-Za-z]+(?:['-][A-Za-z]+)*)|\d+(?:\.\d+)?|[^\s\w]"
+)
+_SILENT = frozenset(
+    "a an the your its answer exact common terminating repeating simplified reduced following".split()  # noqa: SIM905
+)
+
+
+@lru_cache(maxsize=2048)
+def parts(text: str) -> tuple[str | Tree, ...]:
+    """Return the words and signs of a question, and its formulas as trees; each name of (x, y) is a tree of its own."""
+    found: list[str | Tree] = []
+    for match in _PART.finditer(text):
+        formula = match[match.lastgroup] if match.lastgroup in ("a", "b", "c", "d") else ""
+        try:
+            tree = parse(formula) if formula else Phrase(())
+        except TooLarge:
+            continue
+        if isinstance(tree, Phrase):
+            found += parts(formula) if formula and formula != text else [match[0]]
+        elif isinstance(tree, Op) and tree.head in ("list", "tuple") and all(isinstance(x, Sym) for x in tree.args):
+            found += [each for name in tree.args for each in (name, ",")][:-1]
+        else:
+            found.append(tree)
+    return tuple(
+        Sym(x) if isinstance(x, str) and len(x) == 1 and x.isalpha() and x not in ("a", "A", "I") else x for x in found
+    )
+
+
+@lru_cache(maxsize=2048)
+def sentences(text: str) -> list[list[str | Tree]]:
+    found: list[list[str | Tree]] = [[]]
+    for part in parts(text):
+        found[-1].append(part)
+        if part in (".", "?", "!"):
+            found.append([])
+    return found
+
+
+def lower_text(words: Sequence[str | Tree], silent: frozenset[str] = _SILENT) -> str:
+    """Return words in lower case without articles, with $ for formulas and spaces around each."""
+    texts = [word.lower() if isinstance(word, str) else "$" for word in words]
+    return f" {' '.join(text for text in texts if text not in silent)} "
+
+
+# --- the form of one value ---
 
 
 def has_asked_form(answer: Tree, gold: Tree, question: Question) -> bool:
     """Return whether an answer has each form that the question asks for and the reference answer has."""
-    return True
+    found = [sentence for sentence in sentences(question.text) if not _is_optional(lower_text(sentence))]
+    said = "".join(map(lower_text, found))
+    a, g = _result(answer), _result(gold)
+    if isinstance(gold, InBase) and len(gold.digits) > 1 and any(f" {word}" in said for word in _BASED):
+        if not isinstance(answer, InBase) or answer.base != gold.base:
+            return False
+    if any(has(g) and not has(a) for words, has in _FORMS if any(f" {word}" in said for word in words)):
+        return False
+    templates = [sentence[i + 1] for sentence in found for i in range(len(sentence) - 1) if sentence[i] == "form"]
+    if _A_PLUS_BI in templates and _is_rectangular(g) and not _is_rectangular(a):
+        return False
+    if any(isinstance(each, Op) and each.head == "^" for each in templates) and _is_power(g) and not _is_power(a):
+        return False
+    if _asks_factors(lower_text([w for s in found for w in s], frozenset()).split()) and not _is_sum(g) and _count_factors(a) < _count_factors(g):
+        return False
+    if any(isinstance(each, Relation) for each in templates) or " standard form" in said or " slope-int" in said:
+        if not _letters_by_side(answer, gold):
+            return False
+    return not _is_copied(a, g, question)
 
 
-def is_ordered(question: Question) -> bool:
-    """Return whether the items of a list without brackets have an order."""
+def _is_optional(said: str) -> bool:
+    return any(f" {words} " in said for words in ("you may", "you can", "you need not", "you don't", "equivalent"))
+
+
+def _result(tree: Tree) -> Tree:
+    """Return the right side of an equation without its unit."""
+    if isinstance(tree, Relation) and set(tree.operators) <= {"=", "≈"}:
+        tree = tree.sides[-1]
+    if isinstance(tree, Op) and tree.head == "where":
+        return _result(tree.args[0])
+    return tree.value if isinstance(tree, Quantity) and tree.unit != "%" else tree
+
+
+def _ops(tree: Tree, *heads: str) -> list[Op]:
+    return [part for part in walk(tree) if isinstance(part, Op) and part.head in heads]
+
+
+def _integer(tree: Tree) -> int | None:
+    if isinstance(tree, Op) and tree.head == "neg":
+        return _integer(tree.args[0])
+    return int(tree.exact) if isinstance(tree, Num) and tree.exact.denominator == 1 else None
+
+
+def _is_sum(tree: Tree) -> bool:
+    return isinstance(tree, Op) and tree.head in ("+", "pm", "mp")
+
+
+def _is_expanded(tree: Tree) -> bool:
+    return not any(_is_sum(arg) for part in _ops(tree, "*") for arg in part.args) and not any(
+        _is_sum(part.args[0]) for part in _ops(tree, "^")
+    )
+
+
+def _is_reduced(tree: Tree) -> bool:
+    """Return whether fractions of integers are in lowest terms, roots are simple, and there are no like terms."""
+    for top, bottom in (part.args for part in _ops(tree, "/")):
+        above, below = _integer(top), _integer(bottom)
+        if above is not None and below is not None and (math.gcd(above, below) != 1 or abs(below) == 1):
+            return False
+    if not all(_is_simple_root(part) for part in _ops(tree, "sqrt")):
+        return False
+    factors = [[_kind(arg) for arg in part.args] for part in _ops(tree, "*")]
+    if any(found.count("number") > 1 or found.count("root") > 1 for found in factors):
+        return False
+    terms = [[_letters(arg) for arg in part.args] for part in _ops(tree, "+")]
+    return all(len(set(found)) == len(found) for found in terms)
+
+
+def _is_simple_root(tree: Op) -> bool:
+    radicand, index = tree.args[0], _integer(tree.args[1])
+    if not isinstance(radicand, Num):
+        return not _ops(radicand, "/") or bool(names_in(radicand))
+    value = _integer(radicand)
+    if value is None or not index or index < 2 or value < 2:
+        return False
+    return all(value % k**index for k in range(2, min(round(value ** (1 / index)) + 2, 10_000)) if k**index <= value)
+
+
+def _kind(tree: Tree) -> str:
+    is_root = isinstance(tree, Op) and tree.head == "sqrt" and isinstance(tree.args[0], Num)
+    return "number" if isinstance(tree, Num) else "root" if is_root else ""
+
+
+def _letters(tree: Tree) -> str:
+    """Return a term without its rational factor, as a text that like terms share."""
+    if isinstance(tree, Num):
+        return ""
+    if isinstance(tree, Op) and tree.head == "neg":
+        return _letters(tree.args[0])
+    if isinstance(tree, Op) and tree.head == "*":
+        return "".join(sorted(map(_letters, tree.args)))
+    if isinstance(tree, Op) and tree.head == "/" and isinstance(tree.args[1], Num):
+        return _letters(tree.args[0])
+    return repr(tree)
+
+
+def _is_rationalized(tree: Tree) -> bool:
+    return _is_reduced(tree) and not any(_ops(part.args[1], "sqrt") for part in _ops(tree, "/"))
+
+
+def _is_decimal(tree: Tree) -> bool:
+    return not _ops(tree, "/", "sqrt", "mixed", "^") and not isinstance(tree, (Quantity, Phrase)) and not names_in(tree)
+
+
+def _is_fraction(tree: Tree) -> bool:
+    is_decimal = any(isinstance(part, Quantity) or (isinstance(part, Num) and part.places) for part in walk(tree))
+    return bool(_ops(tree, "/")) and not is_decimal
+
+
+def _is_improper(tree: Tree) -> bool:
+    return _is_fraction(tree) and not _ops(tree, "mixed")
+
+
+def _is_scientific(tree: Tree) -> bool:
+    if isinstance(tree, Op) and tree.head == "neg":
+        return _is_scientific(tree.args[0])
+    if isinstance(tree, Num):
+        return tree.places is not None and tree.places < 0  # 3.2e5
+    factors = tree.args if isinstance(tree, Op) and tree.head == "*" else (Num(Fraction(1)), tree)
+    power = factors[-1]
+    return (
+        len(factors) == 2
+        and isinstance(factors[0], Num)
+        and 1 <= factors[0].exact < 10
+        and isinstance(power, Op)
+        and power.head == "^"
+        and power.args[0] == Num(Fraction(10))
+    )
+
+
+def _is_power(tree: Tree) -> bool:
+    return bool(_ops(tree, "^"))
+
+
+def _has_positive_exponents(tree: Tree) -> bool:
+    return not any(_ops(part.args[1], "neg") for part in _ops(tree, "^"))
+
+
+def _has_square(tree: Tree) -> bool:
+    return any(_is_sum(part.args[0]) for part in _ops(tree, "^"))
+
+
+def _is_rectangular(tree: Tree) -> bool:
+    i = Sym("i")
+    parted = [part for part in _ops(tree, "*", "^") for arg in part.args if _is_sum(arg) and i in walk(arg)]
+    divided = [part for part in _ops(tree, "/") if i in walk(part.args[1])]
+    return not parted and not divided and not _is_polar(tree)
+
+
+def _is_polar(tree: Tree) -> bool:
+    return bool(_ops(tree, "cis", "cos", "exp")) or any(part.args[0] == Sym("e") for part in _ops(tree, "^"))
+
+
+_FORMS: tuple[tuple[tuple[str, ...], Callable[[Tree], bool]], ...] = (  # beginnings of phrases without articles
+    (("expand", "multiply out"), _is_expanded),
+    (("simplif", "simplest", "lowest terms", "reduce "), _is_reduced),
+    (("rationali", "rational denominator", "simplest radical"), _is_rationalized),
+    (("as decimal", "in decimal", "into decimal", "to decimal", "decimal form"), _is_decimal),
+    (("as fraction", "into fraction", "to fraction"), _is_fraction),
+    (("improper fraction",), _is_improper),
+    (("mixed number", "mixed fraction"), lambda tree: bool(_ops(tree, "mixed"))),
+    (("scientific notation", "standard index form"), _is_scientific),
+    (("as single", "as one", "to single", "into single"), lambda tree: not _is_sum(tree)),
+    (("as power of", "exponential form", "exponential notation", "index form"), _is_power),
+    (("positive exponent", "negative exponent"), _has_positive_exponents),
+    (("vertex form", "complete square", "completing square"), _has_square),
+    (("rectangular form", "form a + bi"), _is_rectangular),
+    (("polar form", "trigonometric form", "exponential form"), _is_polar),
+)
+_A_PLUS_BI = parse("a+bi")
+_BEFORE_FACTOR = frozenset("common a the each one scale integrating prime what which by".split())  # noqa: SIM905
+
+
+def _asks_factors(words: list[str]) -> bool:
+    if "product" in words and ("factors" in words or "primes" in words):
+        return True
+    for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
+        is_noun = before in _BEFORE_FACTOR or after == "of"
+        if word.startswith(("factori", "factored", "factoring")) or (word == "factor" and not is_noun):
+            return word != "factorial"
     return False
+
+
+def _count_factors(tree: Tree) -> int:
+    """Count the factors of a product with their multiplicities; 1 for a sum."""
+    match tree:
+        case Op("*" | "/" | "neg", args):
+            return max(1, sum(_count_factors(arg) for arg in args if _integer(arg) not in (1, -1)))
+        case Op("^", (base, Num(exponent))) if exponent.denominator == 1 and exponent > 0:
+            return int(exponent) * _count_factors(base)
+    return 1
+
+
+def _letters_by_side(answer: Tree, gold: Tree) -> bool:
+    """Return whether the same letters are on each side of two equations; True if either is not one equation."""
+    sides = [[names_in(s) for s in t.sides] if isinstance(t, Relation) else [] for t in (answer, gold)]
+    return any(len(each) != 2 for each in sides) or sides[0] in (sides[1], sides[1][::-1])
+
+
+# --- a part of the question that is not worked out ---
+
+
+def _is_copied(answer: Tree, gold: Tree, question: Question) -> bool:
+    """Return whether an answer is an operation that stands in the question, and the reference answer is not."""
+    if isinstance(gold, (Sym, Phrase)) or not _is_operation(answer):
+        return False
+    given = _given(question.text)
+    return sorted_terms(answer) in given and sorted_terms(gold) not in given
+
+
+@lru_cache(maxsize=2048)
+def _given(text: str) -> frozenset[Tree]:
+    """Return the formulas of a question, and their parts without letters, in one order of terms and factors."""
+    found = set[Tree]()
+    for formula in parts(text):
+        if not isinstance(formula, str):
+            inner = [part for part in walk(formula) if not names_in(part)]
+            found |= {sorted_terms(part) for part in (formula, *inner) if _is_operation(part)}
+    return frozenset(found)
+
+
+def _is_operation(tree: Tree) -> bool:
+    """Return whether a tree is a formula that can be worked out; simple fractions and roots are values."""
+    if not isinstance(tree, Op) or tree.head in COLLECTIONS | {"label", "mixed", "where", "clock", "time"}:
+        return False
+    heads = {part.head for part in walk(tree) if isinstance(part, Op)}
+    return not (heads <= {"neg", "+", "*", "/", "sqrt"} and not names_in(tree) and _is_reduced(tree))
+
+
+def sorted_terms(tree: Tree) -> Tree:
+    def change(part: Tree) -> Tree:
+        if isinstance(part, Op) and part.head in ("+", "*"):
+            args = [a for arg in part.args for a in (arg.args if isinstance(arg, Op) and arg.head == part.head else (arg,))]
+            return Op(part.head, tuple(sorted(args, key=repr)))
+        return part
+
+    return mapped(tree, change)
+
+
+# --- notation ---
+
+_BASED = {"binary": 2, "ternary": 3, "octal": 8, "decimal": 10, "hexadecimal": 16, "hex": 16, "base": 0}
+_CONVERT = frozenset("convert express write represent change rewrite".split())  # noqa: SIM905
+_SPELLED = (" roman", " letters", " matri", " word")
+
+
+def in_asked_notation(tree: Tree, question: Question) -> Tree:
+    """Return digits in the base that a question asks for, and letters that are no product as their text."""
+    said = lower_text(parts(question.text))
+    text = _letters_of(tree)
+    if isinstance(tree, Phrase) and [x for x in tree.parts if isinstance(x, str)] == ["(", "base", ")"]:
+        digits, base = (str(_integer(x)) if not isinstance(x, str) else "" for x in tree.parts if not isinstance(x, str))
+        return _in_base(digits, int(base)) or tree
+    base = _asked_base(parts(question.text))
+    if base not in (0, 10) and set(said.split()) & _CONVERT and text:
+        return _in_base(text.lower().removeprefix("0x").removeprefix("0b"), base) or tree
+    if isinstance(tree, Op) and text.isalpha() and any(word in said for word in _SPELLED):
+        return Phrase((text,))
+    return tree
+
+
+def _asked_base(words: Sequence[str | Tree]) -> int:
+    """Return the base of "to base 8", "in binary" and the like, the last one if there are several; 0 for none."""
+    found = 0
+    kept = [word.lower() if isinstance(word, str) else word for word in words if word not in ("-", "$")]
+    for before, word, after in zip(["", *kept], kept, [*kept[1:], ""], strict=False):
+        if before in ("in", "to", "into", "as") and word in _BASED:
+            number = spelled_value(after) if isinstance(after, str) else _integer(after)
+            found = _BASED[str(word)] or int(number or (after.isdigit() and after if isinstance(after, str) else 0))
+    return found
+
+
+def _in_base(digits: str, base: int) -> InBase | None:
+    fits = digits.isalnum() and digits.isascii() and 2 <= base <= 36 and all(int(d, 36) < base for d in digits)
+    return InBase(digits.upper(), base) if fits else None
+
+
+def _letters_of(tree: Tree) -> str:
+    """Return the text of digits and letters that were read as a product or list; "" for other trees."""
+    match tree:
+        case Num(exact, None) if exact.denominator == 1 and exact >= 0:
+            return str(exact)
+        case Sym(name) if len(name) == 1:
+            return name
+        case Op("*" | "list", args):
+            found = [_letters_of(arg) for arg in args]
+            return "".join(found) if all(found) else ""
+    return ""
