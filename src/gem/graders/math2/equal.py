@@ -862,7 +862,7 @@ def _collections(a: Tree, g: Tree, q: Question) -> Verdict | None:
         return False
     assert isinstance(a, Op) and isinstance(g, Op)
     a, g = _by_name(a, g), _by_name(g, a)
-    if {a.head, g.head} <= {"list", "and", "or", "tuple"} and "tuple" in (a.head, g.head):
+    if {a.head, g.head} <= {"list", "and", "tuple"} and "tuple" in (a.head, g.head):
         a, g = Op("tuple", a.args), Op("tuple", g.args)
     heads = {a.head, g.head}
     if a.head == "set" and g.head == "set":

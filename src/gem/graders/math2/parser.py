@@ -123,7 +123,7 @@ def _worded_name(found: Sequence[Token]) -> Tree | None:
     """Parse "Area = 12" as an assignment; None for other tokens."""
     at = next((i for i, token in enumerate(found) if token.text == "=" and token.kind == "sign"), 0)
     left = found[:at]
-    if not left or not all(token.kind == "word" and (token.marked or not _is_product(token.text)) for token in left):
+    if not left or "=" in [token.text for token in found[at + 1 :]] or not all(token.kind == "word" and (token.marked or not _is_product(token.text)) for token in left):
         return None
     return Relation((Sym(" ".join(token.text for token in left)), parse_tokens(found[at + 1 :])), ("=",))
 

@@ -90,16 +90,20 @@ def has_asked_form(answer: Tree, gold: Tree, question: Question) -> bool:
     if isinstance(gold, InBase) and len(gold.digits) > 1 and any(f" {word}" in said for word in _BASED):
         if not isinstance(answer, InBase) or answer.base != gold.base:
             return False
+    if isinstance(answer, InBase) and not isinstance(gold, InBase):
+        if _asked_base(parts(question.text)) == 10 or int(answer.digits, answer.base) != _integer(g):
+            return False
     if any(has(g) and not has(a) for words, has in _FORMS if any(f" {word}" in said for word in words)):
         return False
-    templates = [sentence[i + 1] for sentence in found for i in range(len(sentence) - 1) if sentence[i] == "form"]
+    templates = [part for sentence in found if "form" in sentence for part in sentence[sentence.index("form") + 1 :]]
     if _A_PLUS_BI in templates and _is_rectangular(g) and not _is_rectangular(a):
         return False
-    if any(isinstance(each, Op) and each.head == "^" for each in templates) and _is_power(g) and not _is_power(a):
-        return False
+    if any(f" {word}" in said for word in _POWERS) or any(isinstance(t, Op) and t.head == "^" for t in templates):
+        if not (_bases(a) if " power of integer" in said else _bases(g) <= _bases(a)):
+            return False
     if _asks_factors(lower_text([w for s in found for w in s], frozenset()).split()) and not _is_sum(g) and _count_factors(a) < _count_factors(g):
         return False
-    if any(isinstance(each, Relation) for each in templates) or " standard form" in said or " slope-int" in said:
+    if any(isinstance(t, Relation) or t == "=" for t in templates) or " standard form" in said or " slope-int" in said:
         if not _letters_by_side(answer, gold):
             return False
     return not _is_copied(a, g, question)
@@ -146,7 +150,7 @@ def _is_reduced(tree: Tree) -> bool:
             return False
     if not all(_is_simple_root(part) for part in _ops(tree, "sqrt")):
         return False
-    factors = [[_kind(arg) for arg in part.args] for part in _ops(tree, "*")]
+    factors = [[_kind(arg) for arg in part.args] for part in _ops(sorted_terms(tree), "*")]
     if any(found.count("number") > 1 or found.count("root") > 1 for found in factors):
         return False
     terms = [[_letters(arg) for arg in part.args] for part in _ops(tree, "+")]
@@ -215,8 +219,8 @@ def _is_scientific(tree: Tree) -> bool:
     )
 
 
-def _is_power(tree: Tree) -> bool:
-    return bool(_ops(tree, "^"))
+def _bases(tree: Tree) -> set[Tree]:
+    return {part.args[0] for part in _ops(tree, "^")}
 
 
 def _has_positive_exponents(tree: Tree) -> bool:
@@ -242,18 +246,18 @@ _FORMS: tuple[tuple[tuple[str, ...], Callable[[Tree], bool]], ...] = (  # beginn
     (("expand", "multiply out"), _is_expanded),
     (("simplif", "simplest", "lowest terms", "reduce "), _is_reduced),
     (("rationali", "rational denominator", "simplest radical"), _is_rationalized),
-    (("as decimal", "in decimal", "into decimal", "to decimal", "decimal form"), _is_decimal),
+    (("as decimal", "in decimal", "into decimal", "to decimal", "give decimal", "decimal form"), _is_decimal),
     (("as fraction", "into fraction", "to fraction"), _is_fraction),
     (("improper fraction",), _is_improper),
     (("mixed number", "mixed fraction"), lambda tree: bool(_ops(tree, "mixed"))),
     (("scientific notation", "standard index form"), _is_scientific),
     (("as single", "as one", "to single", "into single"), lambda tree: not _is_sum(tree)),
-    (("as power of", "exponential form", "exponential notation", "index form"), _is_power),
     (("positive exponent", "negative exponent"), _has_positive_exponents),
     (("vertex form", "complete square", "completing square"), _has_square),
     (("rectangular form", "form a + bi"), _is_rectangular),
     (("polar form", "trigonometric form", "exponential form"), _is_polar),
 )
+_POWERS = ("as power of", "exponential form", "exponential notation", "index form")
 _A_PLUS_BI = parse("a+bi")
 _BEFORE_FACTOR = frozenset("common a the each one scale integrating prime what which by".split())  # noqa: SIM905
 
@@ -280,6 +284,8 @@ def _count_factors(tree: Tree) -> int:
 
 def _letters_by_side(answer: Tree, gold: Tree) -> bool:
     """Return whether the same letters are on each side of two equations; True if either is not one equation."""
+    if isinstance(answer, Relation) and isinstance(gold, Relation) and isinstance(gold.sides[0], Sym):
+        return gold.sides[0] in (answer.sides[0], answer.sides[-1])
     sides = [[names_in(s) for s in t.sides] if isinstance(t, Relation) else [] for t in (answer, gold)]
     return any(len(each) != 2 for each in sides) or sides[0] in (sides[1], sides[1][::-1])
 
@@ -311,7 +317,8 @@ def _is_operation(tree: Tree) -> bool:
     if not isinstance(tree, Op) or tree.head in COLLECTIONS | {"label", "mixed", "where", "clock", "time"}:
         return False
     heads = {part.head for part in walk(tree) if isinstance(part, Op)}
-    return not (heads <= {"neg", "+", "*", "/", "sqrt"} and not names_in(tree) and _is_reduced(tree))
+    nested = any(not isinstance(root.args[0], Num) for root in _ops(tree, "sqrt"))
+    return nested or bool(names_in(tree)) or not heads <= {"neg", "+", "*", "/", "sqrt"} or not _is_reduced(tree)
 
 
 def sorted_terms(tree: Tree) -> Tree:
@@ -327,7 +334,7 @@ def sorted_terms(tree: Tree) -> Tree:
 # --- notation ---
 
 _BASED = {"binary": 2, "ternary": 3, "octal": 8, "decimal": 10, "hexadecimal": 16, "hex": 16, "base": 0}
-_CONVERT = frozenset("convert express write represent change rewrite".split())  # noqa: SIM905
+_UNIT_DIGITS = {"ampere": "A", "coulomb": "C", "farad": "F"}  # 2F is no capacitance
 _SPELLED = (" roman", " letters", " matri", " word")
 
 
@@ -339,8 +346,10 @@ def in_asked_notation(tree: Tree, question: Question) -> Tree:
         digits, base = (str(_integer(x)) if not isinstance(x, str) else "" for x in tree.parts if not isinstance(x, str))
         return _in_base(digits, int(base)) or tree
     base = _asked_base(parts(question.text))
-    if base not in (0, 10) and set(said.split()) & _CONVERT and text:
+    if base not in (0, 10) and " how many " not in said and text:
         return _in_base(text.lower().removeprefix("0x").removeprefix("0b"), base) or tree
+    if isinstance(tree, Op) and tree.head == "and" and " mixed number" in said and len(tree.args) == 2:
+        return Op("mixed", tree.args)  # 1 and 3/4
     if isinstance(tree, Op) and text.isalpha() and any(word in said for word in _SPELLED):
         return Phrase((text,))
     return tree
@@ -369,6 +378,8 @@ def _letters_of(tree: Tree) -> str:
             return str(exact)
         case Sym(name) if len(name) == 1:
             return name
+        case Quantity(value, unit) if unit in _UNIT_DIGITS:
+            return _letters_of(value) + _UNIT_DIGITS[unit]
         case Op("*" | "list", args):
             found = [_letters_of(arg) for arg in args]
             return "".join(found) if all(found) else ""

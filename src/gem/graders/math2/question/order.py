@@ -11,21 +11,21 @@ from functools import lru_cache
 
 from gem.graders.math2.question.forms import lower_text, parts, sentences, sorted_terms
 from gem.graders.math2.question.read import Question
-from gem.graders.math2.tree import Num, Op, Phrase, Relation, Sym, Tree, walk
+from gem.graders.math2.tree import COLLECTIONS, Num, Op, Phrase, Relation, Sym, Tree, walk
 
 _ASKING = frozenset(
     "find give determine compute calculate state report write list name enter evaluate identify solve what how answer".split()  # noqa: SIM905
 )
 _BETWEEN = frozenset(  # words between an asking verb and a formula that is asked
-    "the a value values of is are for all possible positive real unknown numbers number integers integer two three both , "
+    "the a length measure value values of is are for all possible positive real unknown numbers number integers integer two three both , "
     "maximum minimum greatest largest smallest least exact coefficients constants parameters variables digits and".split()  # noqa: SIM905
 )
 _MEMBERS = frozenset(  # nouns whose members have no order: "the roots of f and g"
     "all every any which solution solutions root roots zero zeros possible intersection intersections point points numbers "
-    "integers primes factors divisors eigenvalues members elements intercepts critical common two three four pair pairs "
+    "integers primes factors divisors eigenvalues members elements intercepts critical two three four pair pairs "
     "letters digits values coordinates".split()  # noqa: SIM905
 )
-_OF = frozenset("of where for at between that such whose to with in on when".split())  # noqa: SIM905
+_OF = frozenset("of over where for at between that such whose to with in on when".split())  # noqa: SIM905
 _ARTICLES = frozenset("the its their his her".split())  # noqa: SIM905
 _SUPERLATIVES = ("least", "most", "last", "right", "bottom", "top")
 _ORDERED = (
@@ -43,7 +43,7 @@ def is_ordered(question: Question) -> bool:
     said = lower_text(parts(question.text))
     if any(f" {phrase} " in said for phrase in _ORDERED) and not any(f" in order {w} " in said for w in ("to", "that")):
         return True
-    if said.count(" ? ") > 1 or " ( a ) " in said and " ( $ ) " in said:
+    if said.count(" ? ") > 1 or any(parts(question.text)[i : i + 3] == ("(", "a", ")") for i in range(len(parts(question.text)))):
         return True
     return any(map(_lists_different_things, sentences(question.text)))
 
@@ -51,12 +51,12 @@ def is_ordered(question: Question) -> bool:
 def _lists_different_things(sentence: Sequence[str | Tree]) -> bool:
     """Return whether a sentence asks for things of several kinds, such as "the mean and the median"."""
     words = [word.lower() if isinstance(word, str) else word for word in sentence]
-    texts = [word if isinstance(word, str) else "$" for word in words]
+    texts = [word if isinstance(word, str) else "$" for word in words if word not in (".", "?")]
     if any(before == "to" and (w.endswith("est") or w in _SUPERLATIVES) for before, w in zip(texts, texts[1:], strict=False)):
         return True  # from least to greatest
     if "first" in texts and {"then", "second"} & set(texts[texts.index("first") :]):
         return True
-    if _names_in_a_row(words) and (texts[:1] == ["solve"] or "for" in texts):
+    if "solve" in texts and {" for $ and $ ", " for $ , $ "} & {f" {' '.join(texts[i : i + 4])} " for i in range(len(texts))}:
         return True
     if _is_template(texts):
         return True
@@ -64,9 +64,9 @@ def _lists_different_things(sentence: Sequence[str | Tree]) -> bool:
         ends = [i for i in range(start + 1, len(texts)) if texts[i] == "and"]
         left = texts[start + 1 : ends[0]] if ends else texts[start + 1 :]
         right = texts[ends[0] + 1 :] if ends else []
-        if set(left) <= _BETWEEN | {"$"} and left.count("$") + right[:1].count("$") > 1:
+        if set(left) <= _BETWEEN - {"for"} | {"$"} and left.count("$") + right[:1].count("$") > 1:
             return True  # find x and y
-        if not right:
+        if not right or right[0] in _ASKING:
             continue
         end = next((i for i, word in enumerate(left) if word in _OF), len(left))
         people = sentence[ends[0] - 1 : ends[0] + 2 : 2]
@@ -96,7 +96,7 @@ def _names_in_a_row(words: Sequence[str | Tree]) -> list[Tree]:
     """Return the names of the last "x, y and z" in a sentence; [] if it has none."""
     rows: list[list[Tree]] = [[]]
     for word in words:
-        if not isinstance(word, str) and _name(word):
+        if isinstance(word, Sym):
             rows[-1].append(word)
         elif word not in (",", "and"):
             rows.append([])
@@ -181,17 +181,18 @@ def said_of_asked(tree: Tree, question: Question) -> Tree | None:
         if any(f" {word}" in said for word in opposite):
             return None
     else:
-        name = _name(left)
-    asked = {_name(each) for each in _asked(question)}
-    if name in asked:
+        name = _name(left).removesuffix("^*")
+    asked = {name for each in _asked(question) for name in (_name(each), _function(each)) if name}
+    if name in asked or name.partition("(")[0] in asked or any(each.startswith(f"{name}(") for each in asked):
         return right if extreme in ("ax", "in") or isinstance(left, Op) else tree
-    if isinstance(left, Op):
-        words = _DESCRIBED.get(left.head, ("area",) if left.head == "*" and len(left.args) > 2 else ())
+    if isinstance(left, Op) and left.head != "call":
+        is_area = left.head == "*" and len(left.args) > 2 and name in map(_name, parts(question.text))
+        words = _DESCRIBED.get(left.head, ("area",) if is_area else ())
         return right if any(f" {word}" in said for word in words) else tree
     formulas = [each for each in parts(question.text) if not isinstance(each, str)]
-    known = {_stem(part.name) for each in formulas for part in walk(each) if isinstance(part, Sym)}
-    marks = {each[0] for each in asked if each[:1] in ("∠", "\\")}
-    if asked and (_stem(name) in known or name[0] in marks) and not any(_same_angle(name, each) for each in asked):
+    known = {part.name for each in formulas for part in walk(each) if isinstance(part, Sym)}
+    alike = any(_stem(name) == _stem(each) or (name[0] == each[0] and name[0] in "∠\\") for each in asked)
+    if asked and name and (name in known or alike) and not any(_same_angle(name, each) for each in asked):
         return None
     return tree
 
@@ -209,15 +210,23 @@ def _asked(question: Question) -> list[Tree]:
     return found
 
 
-def _name(tree: Tree) -> str:
+def _name(tree: Tree | str) -> str:
     """Return a name, or a formula with its terms in one order, as text; "" for a number or another tree."""
     match tree:
         case Sym(name):
             return name
         case Op("call", (Sym(function), *arguments)):
-            return f"{function}({','.join(map(_name, arguments))})"
-        case Op():
+            return f"{function}({','.join(_name(x) or repr(x) for x in arguments)})"
+        case Op(head) if head not in COLLECTIONS or head == "ratio":
             return repr(sorted_terms(tree))
+    return ""
+
+
+def _function(tree: Tree) -> str:
+    """Return y(t) for the product of y and t that the parser reads."""
+    match tree:
+        case Op("*", (Sym(function), Sym(variable))):
+            return f"{function}({variable})"
     return ""
 
 
