@@ -90,7 +90,7 @@ def has_asked_form(answer: Tree, gold: Tree, question: Question) -> bool:
     if isinstance(gold, InBase) and len(gold.digits) > 1 and any(f" {word}" in said for word in _BASED):
         if not isinstance(answer, InBase) or answer.base != gold.base:
             return False
-    if isinstance(answer, InBase) and not isinstance(gold, InBase):
+    if isinstance(answer, InBase) and answer.base != 10 and not isinstance(gold, InBase):
         if _asked_base(parts(question.text)) == 10 or int(answer.digits, answer.base) != _integer(g):
             return False
     if any(has(g) and not has(a) for words, has in _FORMS if any(f" {word}" in said for word in words)):
@@ -106,7 +106,7 @@ def has_asked_form(answer: Tree, gold: Tree, question: Question) -> bool:
     if any(isinstance(t, Relation) or t == "=" for t in templates) or " standard form" in said or " slope-int" in said:
         if not _letters_by_side(answer, gold):
             return False
-    return not _is_copied(a, g, question)
+    return not _is_copied(answer, gold, question)
 
 
 def _is_optional(said: str) -> bool:
@@ -168,8 +168,10 @@ def _is_simple_root(tree: Op) -> bool:
 
 
 def _kind(tree: Tree) -> str:
-    is_root = isinstance(tree, Op) and tree.head == "sqrt" and isinstance(tree.args[0], Num)
-    return "number" if isinstance(tree, Num) else "root" if is_root else ""
+    """Return whether a factor is a rational number or the root of a number."""
+    if isinstance(tree, Num) or (isinstance(tree, Op) and tree.head == "/" and all(isinstance(x, Num) for x in tree.args)):
+        return "number"
+    return "root" if isinstance(tree, Op) and tree.head == "sqrt" and isinstance(tree.args[0], Num) else ""
 
 
 def _letters(tree: Tree) -> str:
@@ -294,31 +296,44 @@ def _letters_by_side(answer: Tree, gold: Tree) -> bool:
 
 
 def _is_copied(answer: Tree, gold: Tree, question: Question) -> bool:
-    """Return whether an answer is an operation that stands in the question, and the reference answer is not."""
-    if isinstance(gold, (Sym, Phrase)) or not _is_operation(answer):
+    """Return whether an answer stands in the question as something to be worked out, and the reference answer does not."""
+    if isinstance(gold, Sym) and gold.name in "ABCDEFGH":
         return False
     given = _given(question.text)
-    return sorted_terms(answer) in given and sorted_terms(gold) not in given
+    copies, kept = ({sorted_terms(tree), sorted_terms(_result(tree))} & given for tree in (answer, gold))
+    return bool(copies) and not kept
 
 
 @lru_cache(maxsize=2048)
 def _given(text: str) -> frozenset[Tree]:
-    """Return the formulas of a question, and their parts without letters, in one order of terms and factors."""
+    """Return the operations of a question: its formulas, their sides, and their parts without letters."""
     found = set[Tree]()
-    for formula in parts(text):
-        if not isinstance(formula, str):
-            inner = [part for part in walk(formula) if not names_in(part)]
-            found |= {sorted_terms(part) for part in (formula, *inner) if _is_operation(part)}
+    words = parts(text)
+    for before, formula in zip(["", *words], words, strict=False):
+        if isinstance(formula, str):
+            continue
+        sides = formula.sides if isinstance(formula, Relation) else ()
+        inner = [part for part in walk(formula) if not names_in(part)]
+        found |= {sorted_terms(part) for part in (formula, *sides, *inner) if _is_operation(part)}
+        if isinstance(before, str) and before.lower() in _REWRITE:
+            found.add(sorted_terms(formula))
     return frozenset(found)
 
 
 def _is_operation(tree: Tree) -> bool:
-    """Return whether a tree is a formula that can be worked out; simple fractions and roots are values."""
+    """Return whether a tree can be worked out; numbers, simple fractions and simple roots cannot."""
+    if isinstance(tree, Relation) and tree.operators[0] not in ("=", "∈"):
+        return any(isinstance(side, Op) and names_in(side) for side in tree.sides)
     if not isinstance(tree, Op) or tree.head in COLLECTIONS | {"label", "mixed", "where", "clock", "time"}:
         return False
     heads = {part.head for part in walk(tree) if isinstance(part, Op)}
     nested = any(not isinstance(root.args[0], Num) for root in _ops(tree, "sqrt"))
+    nested = nested or any(_is_sum(factor) for part in _ops(tree, "*") for factor in part.args)
+    nested = nested or any(_is_sum(part.args[1]) or _ops(part.args[1], "/") for part in _ops(tree, "/"))
     return nested or bool(names_in(tree)) or not heads <= {"neg", "+", "*", "/", "sqrt"} or not _is_reduced(tree)
+
+
+_REWRITE = frozenset("convert express write rewrite simplify reduce expand factor evaluate".split())  # noqa: SIM905
 
 
 def sorted_terms(tree: Tree) -> Tree:
@@ -342,9 +357,9 @@ def in_asked_notation(tree: Tree, question: Question) -> Tree:
     """Return digits in the base that a question asks for, and letters that are no product as their text."""
     said = lower_text(parts(question.text))
     text = _letters_of(tree)
-    if isinstance(tree, Phrase) and [x for x in tree.parts if isinstance(x, str)] == ["(", "base", ")"]:
-        digits, base = (str(_integer(x)) if not isinstance(x, str) else "" for x in tree.parts if not isinstance(x, str))
-        return _in_base(digits, int(base)) or tree
+    match tree:
+        case Phrase((str(digits), "(", "base", Num(written), ")")):
+            return _in_base(digits, int(written)) or tree
     base = _asked_base(parts(question.text))
     if base not in (0, 10) and " how many " not in said and text:
         return _in_base(text.lower().removeprefix("0x").removeprefix("0b"), base) or tree

@@ -191,7 +191,7 @@ def said_of_asked(tree: Tree, question: Question) -> Tree | None:
         return right if any(f" {word}" in said for word in words) else tree
     formulas = [each for each in parts(question.text) if not isinstance(each, str)]
     known = {part.name for each in formulas for part in walk(each) if isinstance(part, Sym)}
-    alike = any(_stem(name) == _stem(each) or (name[0] == each[0] and name[0] in "∠\\") for each in asked)
+    alike = any(_stem(name) == _stem(each) or name[:1] == each[:1] in ("∠", "\\") for each in asked)
     if asked and name and (name in known or alike) and not any(_same_angle(name, each) for each in asked):
         return None
     return tree
