@@ -1,4 +1,4 @@
-r"""The form, the notation, the names and the order in which a question asks for its answer.
+r"""The form and the notation in which a question asks for its answer.
 
 An answer with the value of the reference answer is wrong if the question asks for a form that the reference answer has
 and the answer has not: \sqrt{12} for 2\sqrt{3} in simplest radical form, or the formula of the question for its value.
@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import takewhile
 
 from gem.graders.math2.lexer import TooLarge
 from gem.graders.math2.parser import parse
@@ -18,7 +19,6 @@ from gem.graders.math2.question.read import Question
 from gem.graders.math2.tree import (
     COLLECTIONS,
     InBase,
-    Interval,
     Num,
     Op,
     Phrase,
@@ -40,6 +40,9 @@ _PART = re.compile(  # formulas, plain arithmetic such as 12+34, words
 _SILENT = frozenset(
     "a an the your its answer exact common terminating repeating simplified reduced following".split()  # noqa: SIM905
 )
+
+
+# --- the text of a question ---
 
 
 @lru_cache(maxsize=2048)
@@ -79,46 +82,48 @@ def lower_text(words: Sequence[str | Tree], silent: frozenset[str] = _SILENT) ->
     return f" {' '.join(text for text in texts if text not in silent)} "
 
 
-# --- the form of one value ---
+def _says(said: str, *phrases: str) -> bool:
+    """Return whether a text has words that begin with one of the phrases."""
+    return any(f" {phrase}" in said for phrase in phrases)
+
+
+# --- the form of a value ---
 
 
 def has_asked_form(answer: Tree, gold: Tree, question: Question) -> bool:
     """Return whether an answer has each form that the question asks for and the reference answer has."""
-    found = [sentence for sentence in sentences(question.text) if not _is_optional(lower_text(sentence))]
-    said = "".join(map(lower_text, found))
-    a, g = _result(answer), _result(gold)
-    if isinstance(gold, InBase) and len(gold.digits) > 1 and any(f" {word}" in said for word in _BASED):
+    found = [each for each in sentences(question.text) if not _says(lower_text(each), *_OPTIONAL)]
+    words = [word for sentence in found for word in sentence]
+    said, a, g = lower_text(words), result(answer), result(gold)
+    template = words[words.index("form") + 1 :] if "form" in words else []
+    if isinstance(gold, InBase) and len(gold.digits) > 1 and _says(said, *_BASED):
         if not isinstance(answer, InBase) or answer.base != gold.base:
             return False
-    if isinstance(answer, InBase) and answer.base != 10 and not isinstance(gold, InBase):
-        if _asked_base(parts(question.text)) == 10 or int(answer.digits, answer.base) != _integer(g):
+    elif isinstance(answer, InBase) and answer.base != 10 and not isinstance(gold, InBase):
+        if _asked_base(words) == 10 or int(answer.digits, answer.base) != _integer(g):
             return False
-    if any(has(g) and not has(a) for words, has in _FORMS if any(f" {word}" in said for word in words)):
+    if any(has(g) and not has(a) for phrases, has in _FORMS if _says(said, *phrases)):
         return False
-    templates = [part for sentence in found if "form" in sentence for part in sentence[sentence.index("form") + 1 :]]
-    if _A_PLUS_BI in templates and _is_rectangular(g) and not _is_rectangular(a):
+    if _A_PLUS_BI in template and _is_rectangular(g) and not _is_rectangular(a):
         return False
-    if any(f" {word}" in said for word in _POWERS) or any(isinstance(t, Op) and t.head == "^" for t in templates):
+    if _says(said, *_POWERS) or any(isinstance(part, Op) and part.head == "^" for part in template):
         if not (_bases(a) if " power of integer" in said else _bases(g) <= _bases(a)):
             return False
-    if _asks_factors(lower_text([w for s in found for w in s], frozenset()).split()) and not _is_sum(g) and _count_factors(a) < _count_factors(g):
-        return False
-    if any(isinstance(t, Relation) or t == "=" for t in templates) or " standard form" in said or " slope-int" in said:
-        if not _letters_by_side(answer, gold):
+    if _asks_factors(lower_text(words, frozenset()).split()) and not _is_sum(g):
+        if _count_factors(a) < _count_factors(g):
             return False
+    is_equation = any(isinstance(part, Relation) or part == "=" for part in template)
+    if (is_equation or _says(said, "standard form", "slope-int")) and not _is_same_equation(answer, gold):
+        return False
     return not _is_copied(answer, gold, question)
 
 
-def _is_optional(said: str) -> bool:
-    return any(f" {words} " in said for words in ("you may", "you can", "you need not", "you don't", "equivalent"))
-
-
-def _result(tree: Tree) -> Tree:
+def result(tree: Tree) -> Tree:
     """Return the right side of an equation without its unit."""
     if isinstance(tree, Relation) and set(tree.operators) <= {"=", "≈"}:
         tree = tree.sides[-1]
     if isinstance(tree, Op) and tree.head == "where":
-        return _result(tree.args[0])
+        return result(tree.args[0])
     return tree.value if isinstance(tree, Quantity) and tree.unit != "%" else tree
 
 
@@ -137,9 +142,7 @@ def _is_sum(tree: Tree) -> bool:
 
 
 def _is_expanded(tree: Tree) -> bool:
-    return not any(_is_sum(arg) for part in _ops(tree, "*") for arg in part.args) and not any(
-        _is_sum(part.args[0]) for part in _ops(tree, "^")
-    )
+    return not any(map(_is_sum, (arg for part in _ops(tree, "*", "^") for arg in part.args)))
 
 
 def _is_reduced(tree: Tree) -> bool:
@@ -148,51 +151,41 @@ def _is_reduced(tree: Tree) -> bool:
         above, below = _integer(top), _integer(bottom)
         if above is not None and below is not None and (math.gcd(above, below) != 1 or abs(below) == 1):
             return False
-    if not all(_is_simple_root(part) for part in _ops(tree, "sqrt")):
-        return False
     factors = [[_kind(arg) for arg in part.args] for part in _ops(sorted_terms(tree), "*")]
-    if any(found.count("number") > 1 or found.count("root") > 1 for found in factors):
-        return False
     terms = [[_letters(arg) for arg in part.args] for part in _ops(tree, "+")]
-    return all(len(set(found)) == len(found) for found in terms)
+    return (
+        all(map(_is_simple_root, _ops(tree, "sqrt")))
+        and not any(kinds.count("number") > 1 or kinds.count("root") > 1 for kinds in factors)
+        and all(len(set(each)) == len(each) for each in terms)
+    )
 
 
 def _is_simple_root(tree: Op) -> bool:
-    radicand, index = tree.args[0], _integer(tree.args[1])
+    radicand, index = tree.args[0], _integer(tree.args[1]) or 0
     if not isinstance(radicand, Num):
         return not _ops(radicand, "/") or bool(names_in(radicand))
-    value = _integer(radicand)
-    if value is None or not index or index < 2 or value < 2:
-        return False
-    return all(value % k**index for k in range(2, min(round(value ** (1 / index)) + 2, 10_000)) if k**index <= value)
+    value = _integer(radicand) or 0
+    powers = (k**index for k in range(2, 10_000))
+    return index > 1 and value > 1 and all(value % power for power in takewhile(lambda power: power <= value, powers))
 
 
 def _kind(tree: Tree) -> str:
     """Return whether a factor is a rational number or the root of a number."""
-    if isinstance(tree, Num) or (isinstance(tree, Op) and tree.head == "/" and all(isinstance(x, Num) for x in tree.args)):
-        return "number"
-    return "root" if isinstance(tree, Op) and tree.head == "sqrt" and isinstance(tree.args[0], Num) else ""
+    if isinstance(tree, Op) and tree.head in ("/", "sqrt") and all(isinstance(arg, Num) for arg in tree.args):
+        return "number" if tree.head == "/" else "root"
+    return "number" if isinstance(tree, Num) else ""
 
 
 def _letters(tree: Tree) -> str:
     """Return a term without its rational factor, as a text that like terms share."""
-    if isinstance(tree, Num):
-        return ""
-    if isinstance(tree, Op) and tree.head == "neg":
-        return _letters(tree.args[0])
-    if isinstance(tree, Op) and tree.head == "*":
-        return "".join(sorted(map(_letters, tree.args)))
-    if isinstance(tree, Op) and tree.head == "/" and isinstance(tree.args[1], Num):
-        return _letters(tree.args[0])
+    match tree:
+        case Num():
+            return ""
+        case Op("neg", (term,)) | Op("/", (term, Num())):
+            return _letters(term)
+        case Op("*", args):
+            return "".join(sorted(map(_letters, args)))
     return repr(tree)
-
-
-def _is_rationalized(tree: Tree) -> bool:
-    return _is_reduced(tree) and not any(_ops(part.args[1], "sqrt") for part in _ops(tree, "/"))
-
-
-def _is_decimal(tree: Tree) -> bool:
-    return not _ops(tree, "/", "sqrt", "mixed", "^") and not isinstance(tree, (Quantity, Phrase)) and not names_in(tree)
 
 
 def _is_fraction(tree: Tree) -> bool:
@@ -200,77 +193,38 @@ def _is_fraction(tree: Tree) -> bool:
     return bool(_ops(tree, "/")) and not is_decimal
 
 
-def _is_improper(tree: Tree) -> bool:
-    return _is_fraction(tree) and not _ops(tree, "mixed")
-
-
 def _is_scientific(tree: Tree) -> bool:
-    if isinstance(tree, Op) and tree.head == "neg":
-        return _is_scientific(tree.args[0])
-    if isinstance(tree, Num):
-        return tree.places is not None and tree.places < 0  # 3.2e5
-    factors = tree.args if isinstance(tree, Op) and tree.head == "*" else (Num(Fraction(1)), tree)
-    power = factors[-1]
-    return (
-        len(factors) == 2
-        and isinstance(factors[0], Num)
-        and 1 <= factors[0].exact < 10
-        and isinstance(power, Op)
-        and power.head == "^"
-        and power.args[0] == Num(Fraction(10))
-    )
+    match tree:
+        case Op("neg", (value,)):
+            return _is_scientific(value)
+        case Num(_, places):
+            return places is not None and places < 0  # 3.2e5
+        case Op("*", (Num(factor), Op("^", (Num(base), _)))):
+            return 1 <= factor < 10 == base
+    return isinstance(tree, Op) and tree.head == "^" and tree.args[0] == Num(Fraction(10))
 
 
 def _bases(tree: Tree) -> set[Tree]:
     return {part.args[0] for part in _ops(tree, "^")}
 
 
-def _has_positive_exponents(tree: Tree) -> bool:
-    return not any(_ops(part.args[1], "neg") for part in _ops(tree, "^"))
-
-
-def _has_square(tree: Tree) -> bool:
-    return any(_is_sum(part.args[0]) for part in _ops(tree, "^"))
-
-
 def _is_rectangular(tree: Tree) -> bool:
-    i = Sym("i")
-    parted = [part for part in _ops(tree, "*", "^") for arg in part.args if _is_sum(arg) and i in walk(arg)]
-    divided = [part for part in _ops(tree, "/") if i in walk(part.args[1])]
-    return not parted and not divided and not _is_polar(tree)
+    products = any(_is_sum(arg) and _I in walk(arg) for part in _ops(tree, "*", "^") for arg in part.args)
+    return not products and not any(_I in walk(part.args[1]) for part in _ops(tree, "/")) and not _is_polar(tree)
 
 
 def _is_polar(tree: Tree) -> bool:
-    return bool(_ops(tree, "cis", "cos", "exp")) or any(part.args[0] == Sym("e") for part in _ops(tree, "^"))
-
-
-_FORMS: tuple[tuple[tuple[str, ...], Callable[[Tree], bool]], ...] = (  # beginnings of phrases without articles
-    (("expand", "multiply out"), _is_expanded),
-    (("simplif", "simplest", "lowest terms", "reduce "), _is_reduced),
-    (("rationali", "rational denominator", "simplest radical"), _is_rationalized),
-    (("as decimal", "in decimal", "into decimal", "to decimal", "give decimal", "decimal form"), _is_decimal),
-    (("as fraction", "into fraction", "to fraction"), _is_fraction),
-    (("improper fraction",), _is_improper),
-    (("mixed number", "mixed fraction"), lambda tree: bool(_ops(tree, "mixed"))),
-    (("scientific notation", "standard index form"), _is_scientific),
-    (("as single", "as one", "to single", "into single"), lambda tree: not _is_sum(tree)),
-    (("positive exponent", "negative exponent"), _has_positive_exponents),
-    (("vertex form", "complete square", "completing square"), _has_square),
-    (("rectangular form", "form a + bi"), _is_rectangular),
-    (("polar form", "trigonometric form", "exponential form"), _is_polar),
-)
-_POWERS = ("as power of", "exponential form", "exponential notation", "index form")
-_A_PLUS_BI = parse("a+bi")
-_BEFORE_FACTOR = frozenset("common a the each one scale integrating prime what which by".split())  # noqa: SIM905
+    return bool(_ops(tree, "cis", "cos", "exp")) or Sym("e") in _bases(tree)
 
 
 def _asks_factors(words: list[str]) -> bool:
     if "product" in words and ("factors" in words or "primes" in words):
         return True
     for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
-        is_noun = before in _BEFORE_FACTOR or after == "of"
-        if word.startswith(("factori", "factored", "factoring")) or (word == "factor" and not is_noun):
-            return word != "factorial"
+        if word.startswith(("factori", "factored", "factoring")) and word != "factorial":
+            return True
+        if word == "factor" and before not in _BEFORE_FACTOR and after != "of":
+            return True
     return False
 
 
@@ -284,23 +238,52 @@ def _count_factors(tree: Tree) -> int:
     return 1
 
 
-def _letters_by_side(answer: Tree, gold: Tree) -> bool:
+def _is_same_equation(answer: Tree, gold: Tree) -> bool:
     """Return whether the same letters are on each side of two equations; True if either is not one equation."""
-    if isinstance(answer, Relation) and isinstance(gold, Relation) and isinstance(gold.sides[0], Sym):
-        return gold.sides[0] in (answer.sides[0], answer.sides[-1])
-    sides = [[names_in(s) for s in t.sides] if isinstance(t, Relation) else [] for t in (answer, gold)]
-    return any(len(each) != 2 for each in sides) or sides[0] in (sides[1], sides[1][::-1])
+    if not isinstance(answer, Relation) or not isinstance(gold, Relation):
+        return True
+    if isinstance(gold.sides[0], Sym):
+        return gold.sides[0] in answer.sides
+    ours, theirs = ([names_in(side) for side in tree.sides] for tree in (answer, gold))
+    return ours in (theirs, theirs[::-1])
+
+
+_FORMS: tuple[tuple[tuple[str, ...], Callable[[Tree], bool]], ...] = (  # beginnings of phrases without articles
+    (("expand", "multiply out"), _is_expanded),
+    (("simplif", "simplest", "lowest terms", "reduce ", "rationali", "rational denominator"), _is_reduced),
+    (
+        ("rationali", "rational denominator", "simplest radical"),
+        lambda tree: not any(_ops(part.args[1], "sqrt") for part in _ops(tree, "/")),
+    ),
+    (
+        ("as decimal", "in decimal", "into decimal", "to decimal", "give decimal", "decimal form"),
+        lambda tree: not _ops(tree, "/", "sqrt", "mixed", "^") and isinstance(tree, (Num, Op)) and not names_in(tree),
+    ),
+    (("as fraction", "into fraction", "to fraction", "improper fraction"), _is_fraction),
+    (("improper fraction",), lambda tree: not _ops(tree, "mixed")),
+    (("mixed number", "mixed fraction"), lambda tree: bool(_ops(tree, "mixed"))),
+    (("scientific notation", "standard index form"), _is_scientific),
+    (("as single", "as one", "to single", "into single"), lambda tree: not _is_sum(tree)),
+    (("positive exponent", "negative exponent"), lambda t: not any(_ops(p.args[1], "neg") for p in _ops(t, "^"))),
+    (("vertex form", "complete square", "completing square"), lambda tree: any(map(_is_sum, _bases(tree)))),
+    (("rectangular form", "form a + bi"), _is_rectangular),
+    (("polar form", "trigonometric form", "exponential form"), _is_polar),
+)
+_POWERS = ("as power of", "exponential form", "exponential notation", "index form")
+_OPTIONAL = ("you may ", "you can ", "you need not", "you don't", "equivalent")
+_I, _A_PLUS_BI = Sym("i"), parse("a+bi")
+_BEFORE_FACTOR = frozenset("common a the each one scale integrating prime what which by".split())  # noqa: SIM905
 
 
 # --- a part of the question that is not worked out ---
 
 
 def _is_copied(answer: Tree, gold: Tree, question: Question) -> bool:
-    """Return whether an answer stands in the question as something to be worked out, and the reference answer does not."""
+    """Return whether an answer stands in the question as something to work out, and the reference answer does not."""
     if isinstance(gold, Sym) and gold.name in "ABCDEFGH":
         return False
     given = _given(question.text)
-    copies, kept = ({sorted_terms(tree), sorted_terms(_result(tree))} & given for tree in (answer, gold))
+    copies, kept = ({sorted_terms(tree), sorted_terms(result(tree))} & given for tree in (answer, gold))
     return bool(copies) and not kept
 
 
@@ -324,50 +307,49 @@ def _is_operation(tree: Tree) -> bool:
     """Return whether a tree can be worked out; numbers, simple fractions and simple roots cannot."""
     if isinstance(tree, Relation) and tree.operators[0] not in ("=", "∈"):
         return any(isinstance(side, Op) and names_in(side) for side in tree.sides)
-    if not isinstance(tree, Op) or tree.head in COLLECTIONS | {"label", "mixed", "where", "clock", "time"}:
+    if not isinstance(tree, Op) or tree.head in _VALUES:
         return False
-    heads = {part.head for part in walk(tree) if isinstance(part, Op)}
-    nested = any(not isinstance(root.args[0], Num) for root in _ops(tree, "sqrt"))
-    nested = nested or any(_is_sum(factor) for part in _ops(tree, "*") for factor in part.args)
-    nested = nested or any(_is_sum(part.args[1]) or _ops(part.args[1], "/") for part in _ops(tree, "/"))
-    return nested or bool(names_in(tree)) or not heads <= {"neg", "+", "*", "/", "sqrt"} or not _is_reduced(tree)
-
-
-_REWRITE = frozenset("convert express write rewrite simplify reduce expand factor evaluate".split())  # noqa: SIM905
+    inner = [arg for part in _ops(tree, "*", "sqrt") for arg in part.args] + [p.args[1] for p in _ops(tree, "/")]
+    return (
+        bool(names_in(tree))
+        or any(isinstance(part, Op) and part.head not in ("neg", "+", "*", "/", "sqrt") for part in walk(tree))
+        or any(_is_sum(part) for part in inner)
+        or any(_ops(part.args[1], "/") for part in _ops(tree, "/"))
+        or not _is_reduced(tree)
+    )
 
 
 def sorted_terms(tree: Tree) -> Tree:
+    """Return a tree with its terms and factors in one order."""
+
     def change(part: Tree) -> Tree:
-        if isinstance(part, Op) and part.head in ("+", "*"):
-            args = [a for arg in part.args for a in (arg.args if isinstance(arg, Op) and arg.head == part.head else (arg,))]
-            return Op(part.head, tuple(sorted(args, key=repr)))
-        return part
+        if not isinstance(part, Op) or part.head not in ("+", "*"):
+            return part
+        split = [arg.args if isinstance(arg, Op) and arg.head == part.head else (arg,) for arg in part.args]
+        return Op(part.head, tuple(sorted((arg for args in split for arg in args), key=repr)))
 
     return mapped(tree, change)
 
 
-# --- notation ---
+_VALUES = COLLECTIONS | {"label", "mixed", "where", "clock", "time"}
+_REWRITE = frozenset("convert express write rewrite simplify reduce expand factor evaluate".split())  # noqa: SIM905
 
-_BASED = {"binary": 2, "ternary": 3, "octal": 8, "decimal": 10, "hexadecimal": 16, "hex": 16, "base": 0}
-_UNIT_DIGITS = {"ampere": "A", "coulomb": "C", "farad": "F"}  # 2F is no capacitance
-_SPELLED = (" roman", " letters", " matri", " word")
+
+# --- notation ---
 
 
 def in_asked_notation(tree: Tree, question: Question) -> Tree:
     """Return digits in the base that a question asks for, and letters that are no product as their text."""
-    said = lower_text(parts(question.text))
-    text = _letters_of(tree)
+    said, text = lower_text(parts(question.text)), _letters_of(tree)
     match tree:
         case Phrase((str(digits), "(", "base", Num(written), ")")):
             return _in_base(digits, int(written)) or tree
+        case Op("and", (_, Op("/")) as both) if " mixed number" in said:
+            return Op("mixed", both)  # 1 and 3/4
     base = _asked_base(parts(question.text))
     if base not in (0, 10) and " how many " not in said and text:
         return _in_base(text.lower().removeprefix("0x").removeprefix("0b"), base) or tree
-    if isinstance(tree, Op) and tree.head == "and" and " mixed number" in said and len(tree.args) == 2:
-        return Op("mixed", tree.args)  # 1 and 3/4
-    if isinstance(tree, Op) and text.isalpha() and any(word in said for word in _SPELLED):
-        return Phrase((text,))
-    return tree
+    return Phrase((text,)) if isinstance(tree, Op) and text.isalpha() and _says(said, *_SPELLED) else tree
 
 
 def _asked_base(words: Sequence[str | Tree]) -> int:
@@ -375,9 +357,11 @@ def _asked_base(words: Sequence[str | Tree]) -> int:
     found = 0
     kept = [word.lower() if isinstance(word, str) else word for word in words if word not in ("-", "$")]
     for before, word, after in zip(["", *kept], kept, [*kept[1:], ""], strict=False):
-        if before in ("in", "to", "into", "as") and word in _BASED:
-            number = spelled_value(after) if isinstance(after, str) else _integer(after)
-            found = _BASED[str(word)] or int(number or (after.isdigit() and after if isinstance(after, str) else 0))
+        if before in ("in", "to", "into", "as") and isinstance(word, str) and word in _BASED:
+            number = (
+                (int(after) if after.isdigit() else spelled_value(after)) if isinstance(after, str) else _integer(after)
+            )
+            found = _BASED[word] or int(number or 0)
     return found
 
 
@@ -399,3 +383,8 @@ def _letters_of(tree: Tree) -> str:
             found = [_letters_of(arg) for arg in args]
             return "".join(found) if all(found) else ""
     return ""
+
+
+_BASED = {"binary": 2, "ternary": 3, "octal": 8, "decimal": 10, "hexadecimal": 16, "hex": 16, "base": 0}
+_UNIT_DIGITS = {"ampere": "A", "coulomb": "C", "farad": "F"}  # 2F is no capacitance
+_SPELLED = ("roman", "letters", "matri", "word")

@@ -29,7 +29,10 @@ _OF = frozenset("of over where for at between that such whose to with in on when
 _ARTICLES = frozenset("the its their his her".split())  # noqa: SIM905
 _SUPERLATIVES = ("least", "most", "last", "right", "bottom", "top")
 _ORDERED = (
-    *(f"{kind} order" for kind in "increasing decreasing ascending descending alphabetical numerical reverse correct".split()),  # noqa: SIM905
+    *(
+        f"{kind} order"
+        for kind in "increasing decreasing ascending descending alphabetical numerical reverse correct".split()
+    ),  # noqa: SIM905
     *("chronological order", "respectively", "in order", "order of size", "in this order", "in which order"),
     *("followed by", "as well as", "and also", ", then", "and then", "ordered pair", "ordered triple", "first ."),
     *("and how", "and what", "and where", "and when", "first ?"),
@@ -43,7 +46,9 @@ def is_ordered(question: Question) -> bool:
     said = lower_text(parts(question.text))
     if any(f" {phrase} " in said for phrase in _ORDERED) and not any(f" in order {w} " in said for w in ("to", "that")):
         return True
-    if said.count(" ? ") > 1 or any(parts(question.text)[i : i + 3] == ("(", "a", ")") for i in range(len(parts(question.text)))):
+    if said.count(" ? ") > 1 or any(
+        parts(question.text)[i : i + 3] == ("(", "a", ")") for i in range(len(parts(question.text)))
+    ):
         return True
     return any(map(_lists_different_things, sentences(question.text)))
 
@@ -52,11 +57,16 @@ def _lists_different_things(sentence: Sequence[str | Tree]) -> bool:
     """Return whether a sentence asks for things of several kinds, such as "the mean and the median"."""
     words = [word.lower() if isinstance(word, str) else word for word in sentence]
     texts = [word if isinstance(word, str) else "$" for word in words if word not in (".", "?")]
-    if any(before == "to" and (w.endswith("est") or w in _SUPERLATIVES) for before, w in zip(texts, texts[1:], strict=False)):
+    if any(
+        before == "to" and (w.endswith("est") or w in _SUPERLATIVES)
+        for before, w in zip(texts, texts[1:], strict=False)
+    ):
         return True  # from least to greatest
     if "first" in texts and {"then", "second"} & set(texts[texts.index("first") :]):
         return True
-    if "solve" in texts and {" for $ and $ ", " for $ , $ "} & {f" {' '.join(texts[i : i + 4])} " for i in range(len(texts))}:
+    if "solve" in texts and {" for $ and $ ", " for $ , $ "} & {
+        f" {' '.join(texts[i : i + 4])} " for i in range(len(texts))
+    }:
         return True
     if _is_template(texts):
         return True
@@ -78,7 +88,9 @@ def _lists_different_things(sentence: Sequence[str | Tree]) -> bool:
             return True  # how many apples and pears
         if {"is", "are", "was", "were", "both"} >= set(left[:1]):
             left, end = left[1:], end - 1
-        if right[0] in ("also", *_ARTICLES) or (end == len(left) and (left[:1] and left[0] in _ARTICLES or len(left) < 3)):
+        if right[0] in ("also", *_ARTICLES) or (
+            end == len(left) and (left[:1] and left[0] in _ARTICLES or len(left) < 3)
+        ):
             return True  # the mean and (the) median, the age of Ann and the age of Ben
     return False
 
@@ -170,7 +182,9 @@ def said_of_asked(tree: Tree, question: Question) -> Tree | None:
     if isinstance(tree, Phrase) and "=" in tree.parts[1:] and not isinstance(tree.parts[-1], str):
         words = [part for part in tree.parts[:-2] if isinstance(part, str) and part.isalpha()]
         formulas = [part for part in tree.parts[:-2] if not isinstance(part, str)]
-        known = all(f" {word}" in said for word in words) and set(map(_name, formulas)) <= set(map(_name, _asked(question)))
+        known = all(f" {word}" in said for word in words) and set(map(_name, formulas)) <= set(
+            map(_name, _asked(question))
+        )
         return tree.parts[-1] if words and known else tree
     if not isinstance(tree, Relation) or len(tree.sides) != 2 or tree.operators != ("=",):
         return tree
