@@ -266,7 +266,7 @@ _FORMS: tuple[tuple[tuple[str, ...], Callable[[Tree], bool]], ...] = (  # beginn
     (("as single", "as one", "to single", "into single"), lambda tree: not _is_sum(tree)),
     (("positive exponent", "negative exponent"), lambda t: not any(_ops(p.args[1], "neg") for p in _ops(t, "^"))),
     (("vertex form", "complete square", "completing square"), lambda tree: any(map(_is_sum, _bases(tree)))),
-    (("rectangular form", "form a + bi"), _is_rectangular),
+    (("rectangular form",), _is_rectangular),
     (("polar form", "trigonometric form", "exponential form"), _is_polar),
 )
 _POWERS = ("as power of", "exponential form", "exponential notation", "index form")

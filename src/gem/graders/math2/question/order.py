@@ -8,91 +8,80 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise, takewhile
 
 from gem.graders.math2.question.forms import lower_text, parts, sentences, sorted_terms
 from gem.graders.math2.question.read import Question
 from gem.graders.math2.tree import COLLECTIONS, Num, Op, Phrase, Relation, Sym, Tree, walk
 
 _ASKING = frozenset(
-    "find give determine compute calculate state report write list name enter evaluate identify solve what how answer".split()  # noqa: SIM905
-)
+    "find give determine compute calculate state report write list name enter evaluate identify solve what how "
+    "answer".split()
+)  # noqa: SIM905
 _BETWEEN = frozenset(  # words between an asking verb and a formula that is asked
-    "the a length measure value values of is are for all possible positive real unknown numbers number integers integer two three both , "
-    "maximum minimum greatest largest smallest least exact coefficients constants parameters variables digits and".split()  # noqa: SIM905
-)
+    "the a length measure value values of is are for all possible positive real unknown numbers number integers "
+    "integer two three both , maximum minimum greatest largest smallest least exact coefficients constants parameters "
+    "variables digits and".split()
+)  # noqa: SIM905
 _MEMBERS = frozenset(  # nouns whose members have no order: "the roots of f and g"
-    "all every any which solution solutions root roots zero zeros possible intersection intersections point points numbers "
-    "integers primes factors divisors eigenvalues members elements intercepts critical two three four pair pairs "
-    "letters digits values coordinates".split()  # noqa: SIM905
-)
+    "all every any which solution solutions root roots zero zeros possible intersection intersections point points "
+    "numbers integers primes factors divisors eigenvalues members elements intercepts critical two three four pair "
+    "pairs letters digits values coordinates".split()
+)  # noqa: SIM905
 _OF = frozenset("of over where for at between that such whose to with in on when".split())  # noqa: SIM905
 _ARTICLES = frozenset("the its their his her".split())  # noqa: SIM905
 _SUPERLATIVES = ("least", "most", "last", "right", "bottom", "top")
 _ORDERED = (
-    *(
-        f"{kind} order"
-        for kind in "increasing decreasing ascending descending alphabetical numerical reverse correct".split()
-    ),  # noqa: SIM905
-    *("chronological order", "respectively", "in order", "order of size", "in this order", "in which order"),
-    *("followed by", "as well as", "and also", ", then", "and then", "ordered pair", "ordered triple", "first ."),
-    *("and how", "and what", "and where", "and when", "first ?"),
+    *("increasing order", "decreasing order", "ascending order", "descending order", "alphabetical order"),
+    *("reverse order", "correct order", "chronological order", "in order", "order of size", "in this order"),
+    *("in that order", "in which order", "respectively", "followed by", "as well as", "and also", ", then", "and then"),
+    *("ordered pair", "ordered triple", "first .", "first ?", "and how", "and what", "and where", "and when"),
 )
+_OPPOSITE = {"max": ("min", "least", "smallest"), "min": ("max", "greatest", "largest")}
 _DESCRIBED = {"abs": ("norm", "magnitude", "modulus", "length"), "det": ("determinant",), "max": ("max", "greatest")}
 
 
 @lru_cache(maxsize=2048)
 def is_ordered(question: Question) -> bool:
     """Return whether the items of a list without brackets have an order."""
-    said = lower_text(parts(question.text))
-    if any(f" {phrase} " in said for phrase in _ORDERED) and not any(f" in order {w} " in said for w in ("to", "that")):
+    words = parts(question.text)
+    said = lower_text(words)
+    if any(f" {phrase} " in said for phrase in _ORDERED) and " in order to " not in said:
         return True
-    if said.count(" ? ") > 1 or any(
-        parts(question.text)[i : i + 3] == ("(", "a", ")") for i in range(len(parts(question.text)))
-    ):
+    if said.count(" ? ") > 1 or " ( a ) " in f" {' '.join(word for word in words if isinstance(word, str))} ":
         return True
     return any(map(_lists_different_things, sentences(question.text)))
 
 
 def _lists_different_things(sentence: Sequence[str | Tree]) -> bool:
     """Return whether a sentence asks for things of several kinds, such as "the mean and the median"."""
-    words = [word.lower() if isinstance(word, str) else word for word in sentence]
-    texts = [word if isinstance(word, str) else "$" for word in words if word not in (".", "?")]
-    if any(
-        before == "to" and (w.endswith("est") or w in _SUPERLATIVES)
-        for before, w in zip(texts, texts[1:], strict=False)
-    ):
+    texts = [word.lower() if isinstance(word, str) else "$" for word in sentence if word not in (".", "?")]
+    said = " ".join(texts)
+    if any(before == "to" and (w.endswith("est") or w in _SUPERLATIVES) for before, w in pairwise(texts)):
         return True  # from least to greatest
-    if "first" in texts and {"then", "second"} & set(texts[texts.index("first") :]):
+    if {"then", "second", "terms"} & set(said.partition("first ")[2].split()) or _is_template(texts):
         return True
-    if "solve" in texts and {" for $ and $ ", " for $ , $ "} & {
-        f" {' '.join(texts[i : i + 4])} " for i in range(len(texts))
-    }:
+    if "solve" in texts and ("for $ and $" in said or "for $ , $" in said):
         return True
-    if _is_template(texts):
-        return True
-    for start in [i for i, word in enumerate(texts) if word in _ASKING]:
-        ends = [i for i in range(start + 1, len(texts)) if texts[i] == "and"]
-        left = texts[start + 1 : ends[0]] if ends else texts[start + 1 :]
-        right = texts[ends[0] + 1 :] if ends else []
-        if set(left) <= _BETWEEN - {"for"} | {"$"} and left.count("$") + right[:1].count("$") > 1:
-            return True  # find x and y
-        if not right or right[0] in _ASKING:
-            continue
-        end = next((i for i, word in enumerate(left) if word in _OF), len(left))
-        people = sentence[ends[0] - 1 : ends[0] + 2 : 2]
-        if set(left[:end]) & _MEMBERS or left[:1] == ["all"]:
-            continue
-        if all(isinstance(word, str) and word.istitle() for word in people) or "number of" in " ".join(left[-3:]):
-            return True  # the ages of Ann and Ben, the number of vertices and edges
-        if left[:1] == ["many"] and len(left) == 2:
-            return True  # how many apples and pears
-        if {"is", "are", "was", "were", "both"} >= set(left[:1]):
-            left, end = left[1:], end - 1
-        if right[0] in ("also", *_ARTICLES) or (
-            end == len(left) and (left[:1] and left[0] in _ARTICLES or len(left) < 3)
-        ):
-            return True  # the mean and (the) median, the age of Ann and the age of Ben
-    return False
+    return any(_asks_different_things(sentence, texts, i + 1) for i, word in enumerate(texts) if word in _ASKING)
+
+
+def _asks_different_things(sentence: Sequence[str | Tree], texts: list[str], start: int) -> bool:
+    """Return whether the words from an index on, after an asking verb, are two names or two kinds of nouns."""
+    at = texts.index("and", start) if "and" in texts[start:] else len(texts)
+    left, right = texts[start:at], texts[at + 1 :]
+    if set(left) <= _BETWEEN - {"for"} | {"$"} and left.count("$") + right[:1].count("$") > 1:
+        return True  # find x and y
+    head = list(takewhile(lambda word: word not in _OF, left))
+    if not right or right[0] in _ASKING or set(head) & _MEMBERS:
+        return False
+    people = sentence[at - 1 : at + 2 : 2]
+    if all(isinstance(word, str) and word.istitle() for word in people) or left[-3:-1] == ["number", "of"]:
+        return True  # the ages of Ann and Ben, the number of vertices and edges
+    if left[:1] == ["many"] and len(left) == 2:
+        return True  # how many apples and pears
+    has_article = set(head[:2]) & _ARTICLES or len(left) < 3
+    return right[0] in ("also", *_ARTICLES) or (head == left and bool(has_article))  # the mean and (the) median
 
 
 def _is_template(texts: Sequence[str]) -> bool:
@@ -178,37 +167,32 @@ def _place(label: str, words: Sequence[str | Tree]) -> int:
 
 def said_of_asked(tree: Tree, question: Question) -> Tree | None:
     """Return 113 for m+n = 113 if the question asks for m+n; None if the left side is something else that it has."""
-    said = lower_text(parts(question.text))
-    if isinstance(tree, Phrase) and "=" in tree.parts[1:] and not isinstance(tree.parts[-1], str):
-        words = [part for part in tree.parts[:-2] if isinstance(part, str) and part.isalpha()]
-        formulas = [part for part in tree.parts[:-2] if not isinstance(part, str)]
-        known = all(f" {word}" in said for word in words) and set(map(_name, formulas)) <= set(
-            map(_name, _asked(question))
-        )
-        return tree.parts[-1] if words and known else tree
-    if not isinstance(tree, Relation) or len(tree.sides) != 2 or tree.operators != ("=",):
-        return tree
-    left, right = tree.sides
-    name, _, extreme = _name(left).partition("_m")
-    if extreme in ("ax", "in"):
-        opposite = ("min", "least", "smallest") if extreme == "ax" else ("max", "greatest", "largest")
-        if any(f" {word}" in said for word in opposite):
-            return None
-    else:
-        name = _name(left).removesuffix("^*")
+    words = parts(question.text)
+    said = lower_text(words)
     asked = {name for each in _asked(question) for name in (_name(each), _function(each)) if name}
-    if name in asked or name.partition("(")[0] in asked or any(each.startswith(f"{name}(") for each in asked):
-        return right if extreme in ("ax", "in") or isinstance(left, Op) else tree
-    if isinstance(left, Op) and left.head != "call":
-        is_area = left.head == "*" and len(left.args) > 2 and name in map(_name, parts(question.text))
-        words = _DESCRIBED.get(left.head, ("area",) if is_area else ())
-        return right if any(f" {word}" in said for word in words) else tree
-    formulas = [each for each in parts(question.text) if not isinstance(each, str)]
-    known = {part.name for each in formulas for part in walk(each) if isinstance(part, Sym)}
-    alike = any(_stem(name) == _stem(each) or name[:1] == each[:1] in ("∠", "\\") for each in asked)
-    if asked and name and (name in known or alike) and not any(_same_angle(name, each) for each in asked):
+    match tree:
+        case Phrase((*before, "=", value)) if before and not isinstance(value, str):  # (xy)_max = 6
+            labels = [part for part in before if isinstance(part, str) and part.isalpha()]
+            known = all(f" {label}" in said for label in labels)
+            return value if labels and known and all(isinstance(x, str) or _name(x) in asked for x in before) else tree
+        case Relation((left, value), ("=",)):
+            name = _name(left).removesuffix("^*")
+        case _:
+            return tree
+    extreme = name[-3:] if name.endswith(("_max", "_min")) else ""
+    if extreme and any(f" {word}" in said for word in _OPPOSITE[extreme]):
         return None
-    return tree
+    name = name.removesuffix(f"_{extreme}")
+    if name in asked or name.partition("(")[0] in asked or any(each.startswith(f"{name}(") for each in asked):
+        return value if extreme or isinstance(left, Op) else tree
+    if isinstance(left, Op) and left.head != "call":
+        is_area = left.head == "*" and len(left.args) > 2 and name in map(_name, words)
+        described = _DESCRIBED.get(left.head, ("area",) if is_area else ())
+        return value if any(f" {word}" in said for word in described) else tree
+    names = {part.name for each in words if not isinstance(each, str) for part in walk(each) if isinstance(part, Sym)}
+    alike = any(_stem(name) == _stem(each) or name[:1] == each[:1] in ("∠", "\\") for each in asked)
+    is_other = asked and name and (name in names or alike) and not any(_same_angle(name, each) for each in asked)
+    return None if is_other else tree
 
 
 def _asked(question: Question) -> list[Tree]:
