@@ -96,6 +96,8 @@ def meaning(phrase: Phrase) -> Tree:
         kept = [word for word in texts if word not in _FILLING]
         if "," not in texts and (found := _MEANINGS.get(" ".join(word for word in kept if word != "-"))) is not None:
             return found
+        if kept == ["no"] and {"exist", "exists"} & set(texts):
+            return EMPTY
         if len(texts) == 1:
             return Phrase((_day(texts[0]),))
         return Phrase(tuple(_SAME.get(w, w) for w in texts if w not in ("the", "a", "an", "on", "it", "-", ".")))

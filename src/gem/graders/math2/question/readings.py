@@ -48,7 +48,7 @@ _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".s
 def readings(answer: str, gold: str, question: Question) -> Iterator[Pair]:
     """Yield the trees of two texts, and the pairs of their other readings with regard to the question."""
     a, g = Answer(answer), Answer(gold)
-    if isinstance(a.tree, Num) and isinstance(g.tree, Num):
+    if isinstance(a.tree, Num) and isinstance(g.tree, Num) and not any(token.kind == "word" for token in a.tokens):
         yield a.tree, g.tree
         return
     for reading in (_choices, _texts, _labels):
@@ -59,7 +59,7 @@ def readings(answer: str, gold: str, question: Question) -> Iterator[Pair]:
     yield a.tree, g.tree
     if "?" in answer:
         return
-    for rule in (_numbers, _asked, _restricted):
+    for rule in (_numbers, _points, _restricted):
         yield from ((value, g.tree) for value in rule(a, g, question))
         yield from ((a.tree, value) for value in rule(g, a, question) if rule is _numbers)
     yield from ((value, g.tree) for value in said_values(a, g, question))
@@ -248,8 +248,8 @@ def _numbers(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
         yield g.tree
 
 
-def _asked(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
-    """Yield the point of A(1, 2), and the right side of an equation whose left side the question has."""
+def _points(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
+    """Yield the point of A(1, 2), the conclusion of "p = 1/2, so p + 1 = 3/2", and the eccentricity e = 1/2."""
     items = a.tree.args if isinstance(a.tree, Op) and a.tree.head in ("list", "and") else (a.tree,)
     points = [
         item.args[1]
@@ -259,19 +259,10 @@ def _asked(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
     ]
     if len(points) == len(items):
         yield points[0] if len(points) == 1 else Op("list", tuple(points))
-    last = a.parts[-1] if "so" in a.parts else a.tree
-    if isinstance(last, Relation) and last.operators[0] == "=" and not isinstance(g.tree, Relation):
-        left, *rest = last.sides
-        segment = (
-            isinstance(left, Op)
-            and left.head == "*"
-            and all(isinstance(s, Sym) and s.name.isupper() for s in left.args)
-        )
-        eccentricity = left == Sym("e") and "eccentricity" in q.words
-        if eccentricity or (left in formulas(q.asked) and not segment and not isinstance(left, Sym)):
-            yield rest[0] if len(rest) == 1 else Relation(tuple(rest), last.operators[1:])
-    elif a.parts[-2:-1] == ("so",) and isinstance(last, Num):
-        yield last
+    if "so" in words_of(a.parts) and not isinstance(a.parts[-1], str):
+        yield a.parts[-1]
+    if isinstance(a.tree, Relation) and a.tree.sides[0] == Sym("e") and "eccentricity" in q.words:
+        yield a.tree.sides[-1]
 
 
 def _restricted(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
