@@ -26,8 +26,8 @@ def word_set(text: str) -> frozenset[str]:
 # words between "integers" or "positive" and the names that it describes, as in "a and b are positive real numbers"
 _BETWEEN = word_set(
     "is are be a an both reals all distinct given fixed real integer integers natural whole number numbers rational "
-    "constant constants value values variable variables parameter parameters coefficients solution points relatively prime "
-    "coprime positive negative nonnegative non odd even arbitrary some any - "
+    "constant constants value values variable variables parameter parameters coefficients solution points relatively "
+    "prime coprime positive negative nonnegative non odd even arbitrary some any - "
 )
 _INTEGER = word_set("integer integers natural whole prime primes")
 _POSITIVE = word_set("positive natural prime primes")
