@@ -16,7 +16,7 @@ from gem.graders.math2.lexer import words as word_set
 from gem.graders.math2.parser import parse, parse_tokens
 from gem.graders.math2.question.pieces import CIRCLED, Answer, Piece, formulas, trees_of, words_of
 from gem.graders.math2.question.read import Question
-from gem.graders.math2.question.sentences import bare, polarity, root, said_values
+from gem.graders.math2.question.sentences import LEAST, MOST, bare, polarity, root, said_values
 from gem.graders.math2.tree import (
     ONE,
     ZERO,
@@ -59,7 +59,7 @@ def readings(answer: str, gold: str, question: Question) -> Iterator[Pair]:
     yield a.tree, g.tree
     if "?" in answer:
         return
-    for rule in (_numbers, _points, _restricted):
+    for rule in (_numbers, _points, _sorted, _restricted):
         yield from ((value, g.tree) for value in rule(a, g, question))
         yield from ((a.tree, value) for value in rule(g, a, question) if rule is _numbers)
     yield from ((value, g.tree) for value in said_values(a, g, question))
@@ -263,6 +263,19 @@ def _points(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
         yield a.parts[-1]
     if isinstance(a.tree, Relation) and a.tree.sides[0] == Sym("e") and "eccentricity" in q.words:
         yield a.tree.sides[-1]
+
+
+def _sorted(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
+    """Yield the list of 3 < π < √10 if the question asks for this order, and 5 for 5 > 4 if it asks for the larger."""
+    relation, words = a.tree if isinstance(a.tree, Relation) else None, set(q.words)
+    signs = set(relation.operators) if relation else {part for part in a.parts if part in ("<", ">")}
+    rising = next((word in LEAST for word in q.words if word in MOST | LEAST), None)
+    if rising is not None and signs == {"<" if rising else ">"}:
+        listed = tuple("," if part in ("<", ">") else part for part in a.parts)
+        yield Op("list", relation.sides) if relation else Phrase(listed)
+    larger, smaller = words & {"larger", "greater", "bigger"}, words & {"smaller", "less"}
+    if relation and len(relation.sides) == 2 and signs <= {"<", ">"} and "which" in words and not (larger and smaller):
+        yield from relation.sides[signs == {"<" if larger else ">"} :][:1] if larger or smaller else ()
 
 
 def _restricted(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:

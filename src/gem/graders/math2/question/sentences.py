@@ -157,7 +157,8 @@ def _asked_pieces(q: Question) -> tuple[Piece, ...]:
 
 def root(word: str) -> str:
     """Return a word in lower case without the ending of a plural or of a form of a verb."""
-    word = _PASTS.get(word.casefold(), word.casefold())
+    word = word.casefold().removesuffix("'s")
+    word = _PASTS.get(word, word)
     ends = ("ied", "ies", "ing", "ed", "es", "s", "e", "y") if len(word) > 3 else ()
     word = next((word[: -len(end)] for end in ends if word.endswith(end) and len(word) > len(end) + 2), word)
     return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
