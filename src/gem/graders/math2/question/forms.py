@@ -96,22 +96,22 @@ def has_asked_form(answer: Tree, gold: Tree, question: Question) -> bool:
     words = [word for sentence in found for word in sentence]
     said, a, g = lower_text(words), result(answer), result(gold)
     template = words[words.index("form") + 1 :] if "form" in words else []
-    if isinstance(gold, InBase) and len(gold.digits) > 1 and _says(said, *_BASED):
-        if not isinstance(answer, InBase) or answer.base != gold.base:
-            return False
-    elif isinstance(answer, InBase) and answer.base != 10 and not isinstance(gold, InBase):
-        if _asked_base(words) == 10 or int(answer.digits, answer.base) != _integer(g):
-            return False
+    bases = tuple(tree.base if isinstance(tree, InBase) else 0 for tree in (answer, gold))
+    if isinstance(gold, InBase) and len(gold.digits) > 1 and _says(said, *_BASED) and bases[0] != bases[1]:
+        return False
+    if isinstance(answer, InBase) and bases[0] != 10 and not bases[1]:
+        return _asked_base(words) != 10 and int(answer.digits, answer.base) == _integer(g)
     if any(has(g) and not has(a) for phrases, has in _FORMS if _says(said, *phrases)):
         return False
     if _A_PLUS_BI in template and _is_rectangular(g) and not _is_rectangular(a):
         return False
-    if _says(said, *_POWERS) or any(isinstance(part, Op) and part.head == "^" for part in template):
-        if not (_bases(a) if " power of integer" in said else _bases(g) <= _bases(a)):
-            return False
-    if _asks_factors(lower_text(words, frozenset()).split()) and not _is_sum(g):
-        if _count_factors(a) < _count_factors(g):
-            return False
+    powers = _bases(a) if " power of integer" in said else _bases(g) <= _bases(a)
+    is_power = _says(said, *_POWERS) or any(isinstance(part, Op) and part.head == "^" for part in template)
+    if is_power and not powers:
+        return False
+    factors = not _is_sum(g) and _asks_factors(lower_text(words, frozenset()).split())
+    if factors and _count_factors(a) < _count_factors(g):
+        return False
     is_equation = any(isinstance(part, Relation) or part == "=" for part in template)
     if (is_equation or _says(said, "standard form", "slope-int")) and not _is_same_equation(answer, gold):
         return False
@@ -119,9 +119,11 @@ def has_asked_form(answer: Tree, gold: Tree, question: Question) -> bool:
 
 
 def result(tree: Tree) -> Tree:
-    """Return the right side of an equation without its unit."""
+    """Return the value of an assignment or a chain without its unit, and an equation such as x^2+y^2 = 9 itself."""
     if isinstance(tree, Relation) and set(tree.operators) <= {"=", "≈"}:
-        tree = tree.sides[-1]
+        left, right = tree.sides[0], tree.sides[-1]
+        is_equation = len(tree.sides) == 2 and isinstance(left, Op) and names_in(left) and not names_in(right)
+        tree = tree if is_equation else right
     if isinstance(tree, Op) and tree.head == "where":
         return result(tree.args[0])
     return tree.value if isinstance(tree, Quantity) and tree.unit != "%" else tree
@@ -257,15 +259,20 @@ _FORMS: tuple[tuple[tuple[str, ...], Callable[[Tree], bool]], ...] = (  # beginn
     ),
     (
         ("as decimal", "in decimal", "into decimal", "to decimal", "give decimal", "decimal form"),
-        lambda tree: not _ops(tree, "/", "sqrt", "mixed", "^") and isinstance(tree, (Num, Op)) and not names_in(tree),
+        lambda tree: (
+            not _ops(tree, "/", "sqrt", "mixed", "^") and isinstance(tree, (Num, Op, InBase)) and not names_in(tree)
+        ),
     ),
     (("as fraction", "into fraction", "to fraction", "improper fraction"), _is_fraction),
     (("improper fraction",), lambda tree: not _ops(tree, "mixed")),
     (("mixed number", "mixed fraction"), lambda tree: bool(_ops(tree, "mixed"))),
-    (("scientific notation", "standard index form"), _is_scientific),
+    (("scientific notation", "standard form", "standard index form"), _is_scientific),
     (("as single", "as one", "to single", "into single"), lambda tree: not _is_sum(tree)),
     (("positive exponent", "negative exponent"), lambda t: not any(_ops(p.args[1], "neg") for p in _ops(t, "^"))),
-    (("vertex form", "complete square", "completing square"), lambda tree: any(map(_is_sum, _bases(tree)))),
+    (
+        ("vertex form", "standard form", "complete square", "completing square"),
+        lambda tree: any(map(_is_sum, _bases(tree))),
+    ),
     (("rectangular form",), _is_rectangular),
     (("polar form", "trigonometric form", "exponential form"), _is_polar),
 )
@@ -298,7 +305,7 @@ def _given(text: str) -> frozenset[Tree]:
         sides = formula.sides if isinstance(formula, Relation) else ()
         inner = [part for part in walk(formula) if not names_in(part)]
         found |= {sorted_terms(part) for part in (formula, *sides, *inner) if _is_operation(part)}
-        if isinstance(before, str) and before.lower() in _REWRITE:
+        if isinstance(before, str) and before.lower() in REWRITE:
             found.add(sorted_terms(formula))
     return frozenset(found)
 
@@ -332,7 +339,7 @@ def sorted_terms(tree: Tree) -> Tree:
 
 
 _VALUES = COLLECTIONS | {"label", "mixed", "where", "clock", "time"}
-_REWRITE = frozenset("convert express write rewrite simplify reduce expand factor evaluate".split())  # noqa: SIM905
+REWRITE = frozenset("convert express write rewrite simplify reduce expand factor evaluate".split())  # noqa: SIM905
 
 
 # --- notation ---

@@ -10,24 +10,24 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise, takewhile
 
-from gem.graders.math2.question.forms import lower_text, parts, sentences, sorted_terms
+from gem.graders.math2.question.forms import REWRITE, lower_text, parts, sentences, sorted_terms
 from gem.graders.math2.question.read import Question
 from gem.graders.math2.tree import COLLECTIONS, Num, Op, Phrase, Relation, Sym, Tree, walk
 
 _ASKING = frozenset(
-    "find give determine compute calculate state report write list name enter evaluate identify solve what how "
+    "find give determine compute calculate state report write list name enter evaluate identify solve what how "  # noqa: SIM905
     "answer".split()
-)  # noqa: SIM905
+)
 _BETWEEN = frozenset(  # words between an asking verb and a formula that is asked
-    "the a length measure value values of is are for all possible positive real unknown numbers number integers "
+    "the a length measure value values of is are for all possible positive real unknown numbers number integers "  # noqa: SIM905
     "integer two three both , maximum minimum greatest largest smallest least exact coefficients constants parameters "
     "variables digits and".split()
-)  # noqa: SIM905
+)
 _MEMBERS = frozenset(  # nouns whose members have no order: "the roots of f and g"
-    "all every any which solution solutions root roots zero zeros possible intersection intersections point points "
+    "all every any which solution solutions root roots zero zeros possible intersection intersections point points "  # noqa: SIM905
     "numbers integers primes factors divisors eigenvalues members elements intercepts critical two three four pair "
     "pairs letters digits values coordinates".split()
-)  # noqa: SIM905
+)
 _OF = frozenset("of over where for at between that such whose to with in on when".split())  # noqa: SIM905
 _ARTICLES = frozenset("the its their his her".split())  # noqa: SIM905
 _SUPERLATIVES = ("least", "most", "last", "right", "bottom", "top")
@@ -59,7 +59,9 @@ def _lists_different_things(sentence: Sequence[str | Tree]) -> bool:
     said = " ".join(texts)
     if any(before == "to" and (w.endswith("est") or w in _SUPERLATIVES) for before, w in pairwise(texts)):
         return True  # from least to greatest
-    if {"then", "second", "terms"} & set(said.partition("first ")[2].split()) or _is_template(texts):
+    if {"then", "second", "terms"} & set(said.replace("next ", "first ").partition("first ")[2].split()):
+        return True
+    if _is_template(texts):
         return True
     if "solve" in texts and ("for $ and $" in said or "for $ , $" in said):
         return True
@@ -202,7 +204,7 @@ def _asked(question: Question) -> list[Tree]:
         asking = False
         for word in sentence:
             if isinstance(word, str):
-                asking = word.lower() in _ASKING or (asking and word.lower() in _BETWEEN)
+                asking = word.lower() in _ASKING | REWRITE or (asking and word.lower() in _BETWEEN)
             elif asking and not isinstance(word, Relation):
                 found.append(word)
     return found
