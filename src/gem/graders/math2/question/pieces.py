@@ -110,7 +110,15 @@ def trees_of(parts: Sequence[Piece]) -> list[Tree]:
     return [part for part in parts if not isinstance(part, str)]
 
 
+def asked_tree(text: str) -> Tree:
+    """Parse a part of a question; a part that cannot be read is a Phrase of its text."""
+    try:
+        return parse(text)
+    except ValueError:
+        return Phrase((text,))
+
+
 @lru_cache(maxsize=512)
 def formulas(text: str) -> tuple[Tree, ...]:
-    """Return the formulas between dollar signs in a text."""
-    return tuple(parse(part) for part in text.split("$")[1::2] if part.strip() and len(part) < 200)
+    """Return the formulas between dollar signs in a question."""
+    return tuple(asked_tree(part) for part in text.split("$")[1::2] if part.strip() and len(part) < 200)

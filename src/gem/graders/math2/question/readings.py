@@ -13,8 +13,8 @@ from functools import lru_cache
 from gem.graders.math2.equal import normal, same
 from gem.graders.math2.lexer import Token
 from gem.graders.math2.lexer import words as word_set
-from gem.graders.math2.parser import parse, parse_tokens
-from gem.graders.math2.question.pieces import CIRCLED, Answer, Piece, formulas, trees_of, words_of
+from gem.graders.math2.parser import parse_tokens
+from gem.graders.math2.question.pieces import CIRCLED, Answer, Piece, asked_tree, formulas, trees_of, words_of
 from gem.graders.math2.question.read import Question
 from gem.graders.math2.question.sentences import LEAST, MOST, bare, polarity, root, said_values
 from gem.graders.math2.tree import (
@@ -149,7 +149,7 @@ def choices_of(text: str) -> dict[str, Tree]:
         return {}
     ends = [label.start() for label in labels[1:]] + [len(text)]
     texts = [_AROUND.sub("", text[label.end() : end]) for label, end in zip(labels, ends, strict=True)]
-    return dict(zip(letters, map(parse, texts), strict=True))
+    return dict(zip(letters, map(asked_tree, texts), strict=True))
 
 
 def _choices(a: Answer, g: Answer, q: Question) -> list[Pair] | None:
@@ -274,7 +274,8 @@ def _sorted(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
         listed = tuple("," if part in ("<", ">") else part for part in a.parts)
         yield Op("list", relation.sides) if relation else Phrase(listed)
     larger, smaller = words & {"larger", "greater", "bigger"}, words & {"smaller", "less"}
-    if relation and len(relation.sides) == 2 and signs <= {"<", ">"} and "which" in words and not (larger and smaller):
+    asked = relation and len(relation.sides) == 2 and set(relation.sides) <= set(formulas(q.text))
+    if relation and asked and signs <= {"<", ">"} and "which" in words and not (larger and smaller):
         yield from relation.sides[signs == {"<" if larger else ">"} :][:1] if larger or smaller else ()
 
 

@@ -152,7 +152,10 @@ def _without_known(parts: Sequence[Piece], q: Question) -> Sequence[Piece]:
 
 @lru_cache(maxsize=512)
 def _asked_pieces(q: Question) -> tuple[Piece, ...]:
-    return pieces(tokens(q.asked.replace("$", " "))) if len(q.asked) < 500 else ()
+    try:
+        return pieces(tokens(q.asked.replace("$", " "))) if len(q.asked) < 500 else ()
+    except ValueError:  # the braces of a question need not be balanced
+        return ()
 
 
 def root(word: str) -> str:
