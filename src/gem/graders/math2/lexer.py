@@ -201,8 +201,8 @@ _SPELLINGS = {  # commands and digraphs → the sign or command that tokens have
     for spelling in spellings.split()
 }
 _PLAIN_COMMANDS = words(  # commands that are often written without their backslash
-    "sin cos tan cot sec csc arcsin arccos arctan arccot sinh cosh tanh log ln lg exp sqrt pi infty lim max min gcd lcm det "
-    "sen tg ctg oo arctg arcctg cosec infinity asin acos atan frac binom theta alpha beta"
+    "sin cos tan cot sec csc arcsin arccos arctan arccot sinh cosh tanh log ln lg exp sqrt pi infty lim max min gcd lcm "
+    "det sen tg ctg oo arctg arcctg cosec infinity asin acos atan frac binom theta alpha beta"
 )
 
 
@@ -358,7 +358,8 @@ class _Lexer:
             yield from self._styled(name, spaced, marked)
         elif name == "mathbb" or name.startswith("mathbb"):
             letter = name.removeprefix("mathbb") or self._argument_text().strip("{} \\")
-            yield Token("command", f"mathbb{letter}", spaced, marked)
+            is_set = letter in ("R", "Z", "N", "Q", "C")
+            yield Token("command" if is_set else "letter", f"mathbb{letter}" if is_set else letter, spaced, marked)
         elif name == "begin":
             yield self._environment(spaced, marked)
         else:

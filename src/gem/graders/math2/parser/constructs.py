@@ -361,12 +361,12 @@ def bracket(p: Parser, opening: str) -> Tree:
             raise
         p.at, p.reversed = mark, True  # [a, b[
         inside = p.items()
-    p.bars, (p.in_set, p.reversed) = bars, outside
     if opening == "(" and p.next.text == "|" and not isinstance(inside, Relation):  # the point (2|1)
-        points = [inside]
+        points: list[Tree] = [inside]
         while p.take("|"):
             points.append(p.sum())
         inside = Op("list", tuple(points))
+    p.bars, (p.in_set, p.reversed) = bars, outside
     closing = p.next.text
     if opening == "⟨":
         p.expect("⟩")
