@@ -105,9 +105,8 @@ def has_asked_form(answer: Tree, gold: Tree, question: Question) -> bool:
         return False
     if _A_PLUS_BI in template and _is_rectangular(g) and not _is_rectangular(a):
         return False
-    powers = _bases(a) if " power of integer" in said else _bases(g) <= _bases(a)
     is_power = _says(said, *_POWERS) or any(isinstance(part, Op) and part.head == "^" for part in template)
-    if is_power and not powers:
+    if is_power and not (_bases(g) <= _bases(a) or (_bases(a) and " power of integer" in said)):
         return False
     factors = not _is_sum(g) and _asks_factors(lower_text(words, frozenset()).split())
     if factors and _count_factors(a) < _count_factors(g):
@@ -124,8 +123,9 @@ def result(tree: Tree) -> Tree:
         left, right = tree.sides[0], tree.sides[-1]
         is_equation = len(tree.sides) == 2 and isinstance(left, Op) and names_in(left) and not names_in(right)
         tree = tree if is_equation else right
-    if isinstance(tree, Op) and tree.head == "where":
-        return result(tree.args[0])
+    match tree:
+        case Op("where", (value, *_)) | Op("label", (_, value)):
+            return result(value)
     return tree.value if isinstance(tree, Quantity) and tree.unit != "%" else tree
 
 
@@ -287,8 +287,8 @@ _BEFORE_FACTOR = frozenset("common a the each one scale integrating prime what w
 
 def _is_copied(answer: Tree, gold: Tree, question: Question) -> bool:
     """Return whether an answer stands in the question as something to work out, and the reference answer does not."""
-    if isinstance(gold, Sym) and gold.name in "ABCDEFGH":
-        return False
+    if (isinstance(gold, Sym) and gold.name in "ABCDEFGH") or (isinstance(gold, Op) and gold.head == "label"):
+        return False  # a choice
     given = _given(question.text)
     copies, kept = ({sorted_terms(tree), sorted_terms(result(tree))} & given for tree in (answer, gold))
     return bool(copies) and not kept

@@ -35,7 +35,7 @@ _ORDERED = (
     *("increasing order", "decreasing order", "ascending order", "descending order", "alphabetical order"),
     *("reverse order", "correct order", "chronological order", "in order", "order of size", "in this order"),
     *("in that order", "in which order", "respectively", "followed by", "as well as", "and also", ", then", "and then"),
-    *("ordered pair", "ordered triple", "first .", "first ?", "and how", "and what", "and where", "and when"),
+    *("ordered pair", "ordered triple", "first .", "first ?", "and how", "and what", "and where", "and when", "as ("),
 )
 _OPPOSITE = {"max": ("min", "least", "smallest"), "min": ("max", "greatest", "largest")}
 _DESCRIBED = {"abs": ("norm", "magnitude", "modulus", "length"), "det": ("determinant",), "max": ("max", "greatest")}
@@ -61,8 +61,6 @@ def _lists_different_things(sentence: Sequence[str | Tree]) -> bool:
         return True  # from least to greatest
     if {"then", "second", "terms"} & set(said.replace("next ", "first ").partition("first ")[2].split()):
         return True
-    if _is_template(texts):
-        return True
     if "solve" in texts and ("for $ and $" in said or "for $ , $" in said):
         return True
     return any(_asks_different_things(sentence, texts, i + 1) for i, word in enumerate(texts) if word in _ASKING)
@@ -84,15 +82,6 @@ def _asks_different_things(sentence: Sequence[str | Tree], texts: list[str], sta
         return True  # how many apples and pears
     has_article = set(head[:2]) & _ARTICLES or len(left) < 3
     return right[0] in ("also", *_ARTICLES) or (head == left and bool(has_article))  # the mean and (the) median
-
-
-def _is_template(texts: Sequence[str]) -> bool:
-    """Return whether a sentence has a bracket such as (length, width)."""
-    for start in [i for i, word in enumerate(texts) if word == "("]:
-        inside = texts[start + 1 : next((i for i in range(start, len(texts)) if texts[i] == ")"), start)]
-        if "," in inside and all(word == "," or len(word) > 2 for word in inside):
-            return True
-    return False
 
 
 def _names_in_a_row(words: Sequence[str | Tree]) -> list[Tree]:
@@ -169,7 +158,7 @@ def _place(label: str, words: Sequence[str | Tree]) -> int:
 
 def said_of_asked(tree: Tree, question: Question) -> Tree | None:
     """Return 113 for m+n = 113 if the question asks for m+n; None if the left side is something else that it has."""
-    words = parts(question.text)
+    words, tree = parts(question.text), _without_point_names(tree)
     said = lower_text(words)
     asked = {name for each in _asked(question) for name in (_name(each), _function(each)) if name}
     match tree:
@@ -195,6 +184,18 @@ def said_of_asked(tree: Tree, question: Question) -> Tree | None:
     alike = any(_stem(name) == _stem(each) or name[:1] == each[:1] in ("∠", "\\") for each in asked)
     is_other = asked and name and (name in names or alike) and not any(_same_angle(name, each) for each in asked)
     return None if is_other else tree
+
+
+def _without_point_names(tree: Tree) -> Tree:
+    """Return (5, 2) for C(5, 2)."""
+    match tree:
+        case Op("*" | "call", (Sym(name), Op("tuple") as point)) if name[0].isupper():
+            return point
+        case Op("call", (Sym(name), _, *_) as args) if name[0].isupper() and len(args) > 2:
+            return Op("tuple", args[1:])
+        case Op("list" | "and" | "or" | "set" as head, items):
+            return Op(head, tuple(map(_without_point_names, items)))
+    return tree
 
 
 def _asked(question: Question) -> list[Tree]:
