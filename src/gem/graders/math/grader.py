@@ -29,14 +29,14 @@ from gem.errors import BadValue, GraderError, MissingDependency, require
 from gem.graders.base import Grade, gold_answers
 from gem.graders.math.engine import Condition, first_true
 from gem.graders.math.equal import Verdict, any_of, named, normal, rounded_equal, same
-from gem.graders.math.lexer import TooLarge
+from gem.graders.math.lexer import Malformed, TooLarge, tokens
 from gem.graders.math.parser import parse
 from gem.graders.math.question.forms import has_asked_form, in_asked_notation
 from gem.graders.math.question.order import in_asked_order, said_of_asked
 from gem.graders.math.question.quantities import in_asked_units, tolerance
 from gem.graders.math.question.read import read_question
 from gem.graders.math.question.readings import readings
-from gem.graders.math.tree import Op, Tree, children, is_collection, is_op
+from gem.graders.math.tree import Tree, children, is_collection, is_op
 from gem.graders.math.values import fraction_of, is_formula, too_large
 from gem.graders.pool import GraderPool
 
@@ -172,6 +172,10 @@ def _compare_texts(answer: str, gold: str | Sequence[str], question: str = "") -
         return _wrong("Incorrect: the answer is empty."), {}
     pending: _Pending = {}
     parsed = answer.strip()
+    try:
+        tokens(answer)
+    except Malformed as e:
+        return _wrong(f"Incorrect: the answer cannot be read ({e}).", parsed), {}
     for each in golds:
         verdict = compare(answer, each, question)
         if verdict is True:
@@ -224,10 +228,6 @@ def _decimal_commas(answer: str, a: Tree, gold: str, g: Tree) -> tuple[Tree, Tre
 
 
 _COMMA = re.compile(r"(?<=\d),(?=\d)")
-
-
-def _as_tuple(tree: Tree) -> Tree:
-    return Op("tuple", tree.args) if is_op(tree, "list", "and") else tree
 
 
 def _resolved(grade: Grade, pending: _Pending, index: int | None) -> Grade:

@@ -295,14 +295,14 @@ class Parser:
             ):
                 tree = found
                 continue
+            if self.next.text in ("squared", "cubed"):
+                tree = Op("^", (tree, Num(Fraction(2 if self.next.text == "squared" else 3))))
+                self.at += 1
+                continue
             if not self._starts_factor(self.next) or (self.next.text == "U" and is_collection(tree)):
                 return tree
             if self.next.kind == "word" and self.next.text in SCALES:
                 tree = product(tree, Num(SCALES[self.next.text]))
-                self.at += 1
-                continue
-            if self.next.text in ("squared", "cubed"):
-                tree = Op("^", (tree, Num(Fraction(2 if self.next.text == "squared" else 3))))
                 self.at += 1
                 continue
             if isinstance(tree, Num) and half_of_day(self):

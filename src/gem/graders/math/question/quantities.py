@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from gem.graders.math.equal import ROUNDING, half_digit, named, split_unit
-from gem.graders.math.lexer import Token, TooLarge, tokens
+from gem.graders.math.lexer import Malformed, Token, TooLarge, tokens
 from gem.graders.math.question.read import Question, word_set
 from gem.graders.math.tree import Num, Op, Phrase, Quantity, Relation, Tree, names_in, walk
 from gem.graders.math.units import (
@@ -37,7 +37,11 @@ _VERB = re.compile(
     r"\b(is|are|was|were|do|does|did|can|could|will|would|should|must|has|have|had|that|which|in|on|at|with|than)\b"
 )
 _DOLLARS = re.compile(r"\\\$|\$\d[\d,.]*(?= [a-z(]|[,.;?!)](?: |$)|$)")
-_ROUNDING = re.compile(r"\bnearest\b|\bround|\bdecimal places?\b|\btwo decimals\b|\bsignificant\b", re.IGNORECASE)
+_ROUNDING = re.compile(
+    r"\bnearest (?:\w+ )?(?:whole|integer|ten|hundred|thousand|cent|dollar|degree|percent|\$?\d)|\bdecimals?\b(?! form)"
+    r"|\bsignificant\b|\brounded\b|\bround (?:your|off|to|up|down|the (?:answer|result)|it)\b",
+    re.IGNORECASE,
+)
 _IS_ROUNDING = re.compile(r"\b(?:round|approximate) (?:off )?(?:the number )?[$\\]*-?\d", re.IGNORECASE)
 _SIGNIFICANT = re.compile(r"(\w+) significant", re.IGNORECASE)
 _ASKING = word_set("what which how find compute calculate determine give express convert state write answer when")
@@ -57,6 +61,7 @@ _CHANGES = word_set(
 _TOTAL = word_set("all total altogether together")
 _PER = {"annual": "year", "yearly": "year", "monthly": "month", "weekly": "week", "daily": "day", "hourly": "h"}
 _NAMES = {
+    "per cent": "percent",
     "electron volt": "electronvolt",
     "light-year": "lightyear",
     "light year": "lightyear",
@@ -289,7 +294,7 @@ def asked(q: Question) -> Asked:
         text = text.replace(name, spelling)
     try:
         found = tokens(text[-2500:])
-    except TooLarge:
+    except (Malformed, TooLarge):
         found = ()
     words = [token.text.casefold() for token in found]
     starts = [0, *(i + 1 for i, word in enumerate(words) if word in (".", "?", "!"))]
@@ -299,7 +304,11 @@ def asked(q: Question) -> Asked:
     end, unit, things = len(found), "", list[str]()
     for start in reversed(asking or [0]):
         units, things = set(_asked_units(found[start:end])), things or _things(" ".join(words[start:end]))
-        if units or (things and "many" in words[start:end]):
+        if (
+            units
+            or (things and "many" in words[start:end])
+            or (_KINDS.keys() - {"many", "number"}) & set(words[start:end])
+        ):
             unit = units.pop() if len(units) == 1 else ""
             break
         end = start

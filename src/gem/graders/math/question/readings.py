@@ -41,7 +41,15 @@ _MARKS = "abcdefghi123456789①②③④⑤⑥⑦⑧⑨"
 _BETWEEN = frozenset({",", ";", "and", "&", "with"})
 _LINKS = word_set(": = is of are the The has have value")
 _CONDITIONS = word_set(", ; ( ) for where with when if and provided assuming all")
-_SEVERAL = ("select all", "all correct", "all that", "all the correct", "multiple choice", "which ones")
+_SEVERAL = (
+    "select all",
+    "all correct",
+    "all that",
+    "all the correct",
+    "multiple choice",
+    "which ones",
+    "which of the following are",
+)
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()  # noqa: SIM905
 
 
@@ -187,7 +195,9 @@ def _choice(answer: Answer) -> tuple[str, Tree | None]:
 
 def _marks(answer: Answer, circled: bool) -> list[str]:
     """Return the choices of an answer that names nothing else: letters, or circled numbers or digits."""
-    text = "".join(token.text for token in answer.tokens if token.text not in (",", "and", ";", "(", ")", "&", "."))
+    text = "".join(
+        token.text for token in answer.tokens if token.text not in (",", "and", ";", "(", ")", "&", ".", "→")
+    )
     marks = [CIRCLED[int(c) - 1] if circled and text.isdecimal() and c != "0" else c for c in text]
     return marks if len(set(marks)) == len(marks) and set(marks) <= set(CIRCLED if circled else "ABCDEFGH") else []
 

@@ -15,7 +15,6 @@ from gem.graders.math.lexer import words as word_set
 from gem.graders.math.question.pieces import Answer, Piece, formulas, pieces, trees_of, words_of
 from gem.graders.math.question.read import Question, words_in
 from gem.graders.math.tree import Num, Op, Quantity, Relation, Sym, Tree, mapped, names_in, substituted, walk
-from gem.graders.math.units import SCALES
 from gem.graders.math.values import approximate
 
 _SAYS_NOTHING = word_set(
@@ -23,7 +22,7 @@ _SAYS_NOTHING = word_set(
     "will would can do does did of in on at to by for with who which what value result number answer so "
     "now then his her their o'clock she'll he'll it'll they'll there's that's exactly only , . : = '"
 )
-_NEVER = word_set("not no never none nor neither or and but if unless maybe about than")
+_NEVER = word_set("wrong false incorrect not no never none nor neither or and but if unless maybe about than")
 _DENIALS = word_set("not impossible never cannot isn't can't doesn't")
 _DIVIDED = word_set("each every per apiece average mean difference left remain remaining more fewer less")
 _VERBS = word_set("are is was were do does did has have will would can must should")
@@ -87,8 +86,7 @@ def said_values(answer: Answer, short: Answer, q: Question) -> Iterator[Tree]:
         yield trees[0]
     counts = isinstance(parts[0], Num) and isinstance(short.tree, Num) and len(parts) == 2 and not q.text
     noun = parts[1] if counts else ""
-    is_noun = isinstance(noun, str) and (noun == "people" or (noun.islower() and len(noun) > 3 and noun[-1] == "s"))
-    if len(trees) == 1 and (adds_nothing(parts, q) or (is_noun and noun not in (*SCALES, "less", "plus", "minus"))):
+    if len(trees) == 1 and (adds_nothing(parts, q) or noun in ("people", "ways")):
         yield trees[0]
 
 
