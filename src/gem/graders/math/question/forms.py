@@ -34,7 +34,7 @@ from gem.graders.math.units import spelled_value
 
 _PART = re.compile(  # formulas, plain arithmetic such as 12+34, words
     r"(?<!\\)\$\$?(?P<a>[^$]+)\$\$?|\\\((?P<b>.+?)\\\)|\\\[(?P<c>.+?)\\\]"
-    r"|(?P<d>\(*\d[\d.]*\)*!?(?:\s*[-+*/^×÷·−_]\s*\(*\d[\d.]*\)*!?)+|\d+!)"
+    r"|(?P<d>\({0,9}\d[\d.]*\)*!?(?:\s*[-+*/^×÷·−_]\s*\({0,9}\d[\d.]*\)*!?)+|\d+!)"
     r"|(?P<word>[A-Za-z]+(?:['-][A-Za-z]+)*)|\d+(?:\.\d+)?|[^\s\w]"
 )
 _SILENT = frozenset(
@@ -168,7 +168,11 @@ def _is_simple_root(tree: Op) -> bool:
         return not _ops(radicand, "/") or bool(names_in(radicand))
     value = _integer(radicand) or 0
     powers = (k**index for k in range(2, 10_000))
-    return index > 1 and value > 1 and all(value % power for power in takewhile(lambda power: power <= value, powers))
+    return (
+        1 < index < 100
+        and value > 1
+        and all(value % power for power in takewhile(lambda power: power <= value, powers))
+    )
 
 
 def _kind(tree: Tree) -> str:
@@ -287,7 +291,9 @@ _BEFORE_FACTOR = frozenset("common a the each one scale integrating prime what w
 
 def _is_copied(answer: Tree, gold: Tree, question: Question) -> bool:
     """Return whether an answer stands in the question as something to work out, and the reference answer does not."""
-    if (isinstance(gold, Sym) and gold.name in "ABCDEFGH") or (isinstance(gold, Op) and gold.head == "label"):
+    if (isinstance(gold, Sym) and gold.name in "ABCDEFGH") or (
+        isinstance(gold, Op) and gold == Op("label", gold.args[:1])
+    ):
         return False  # a choice
     given = _given(question.text)
     copies, kept = ({sorted_terms(tree), sorted_terms(result(tree))} & given for tree in (answer, gold))
@@ -366,7 +372,9 @@ def _asked_base(words: Sequence[str | Tree]) -> int:
     for before, word, after in zip(["", *kept], kept, [*kept[1:], ""], strict=False):
         if before in ("in", "to", "into", "as") and isinstance(word, str) and word in _BASED:
             number = (
-                (int(after) if after.isdigit() else spelled_value(after)) if isinstance(after, str) else _integer(after)
+                (int(after) if after.isdecimal() else spelled_value(after))
+                if isinstance(after, str)
+                else _integer(after)
             )
             found = _BASED[word] or int(number or 0)
     return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise, takewhile
+from operator import itemgetter
 
 from gem.graders.math.question.forms import REWRITE, lower_text, parts, sentences, sorted_terms
 from gem.graders.math.question.read import Question
@@ -38,7 +39,12 @@ _ORDERED = (
     *("ordered pair", "ordered triple", "first .", "first ?", "and how", "and what", "and where", "and when", "as ("),
 )
 _OPPOSITE = {"max": ("min", "least", "smallest"), "min": ("max", "greatest", "largest")}
-_DESCRIBED = {"abs": ("norm", "magnitude", "modulus", "length"), "det": ("determinant",), "max": ("max", "greatest")}
+_DESCRIBED = {
+    "abs": ("norm", "magnitude", "modulus", "length"),
+    "det": ("determinant",),
+    "max": ("max", "greatest"),
+    "^": ("variance", "inverse"),
+}
 
 
 @lru_cache(maxsize=2048)
@@ -104,11 +110,14 @@ def in_asked_order(tree: Tree, question: Question) -> Tree:
     Without names, a list becomes a tuple if the question gives it an order.
     """
     pairs = _labelled(tree)
-    if len(pairs) > 1 and len({label for label, _ in pairs}) == len(pairs):
-        words = parts(question.text)
-        places = [_place(label, words) for label, _ in pairs]
-        if -1 not in places and len(set(places)) == len(places):
-            return Op("tuple", tuple(pairs[i][1] for i in sorted(range(len(pairs)), key=lambda i: places[i])))
+    words = parts(question.asked)
+    words = words if all(_place(label, words) >= 0 for label, _ in pairs) else parts(question.text)
+    keys: list[tuple[int, str]] = [(_place(label, words), label) for label, _ in pairs]
+    if len({place for place, _ in keys}) < len(keys) or any(place < 0 for place, _ in keys):
+        is_named = isinstance(tree, Op) and len({_stem(label) for _, label in keys}) == len(keys)
+        keys = [(0, label.lstrip("\\")) for _, label in keys] if is_named else []
+    if len(keys) > 1:
+        return Op("tuple", tuple(value for _, (_, value) in sorted(zip(keys, pairs, strict=True), key=itemgetter(0))))
     if isinstance(tree, Op) and tree.head in ("list", "and") and is_ordered(question):
         return Op("tuple", tree.args)
     return tree
@@ -136,6 +145,8 @@ def _label(tree: Tree) -> tuple[str, Tree]:
         case Phrase((*words, value)) if not isinstance(value, str) and all(isinstance(word, str) for word in words):
             named = [str(word).lower() for word in words if word not in (":", "=", "is", "-", "the", "of")]
             return (named[-1] if named and len(named[-1]) > 2 else ""), value
+        case Phrase((Num() as value, str(word), *_)) if len(word) > 2:  # 10 rabbits
+            return word.lower(), value
     return "", tree
 
 
@@ -166,6 +177,16 @@ def said_of_asked(tree: Tree, question: Question) -> Tree | None:
             labels = [part for part in before if isinstance(part, str) and part.isalpha()]
             known = all(f" {label}" in said for label in labels)
             return value if labels and known and all(isinstance(x, str) or _name(x) in asked for x in before) else tree
+        case Relation((Op("tuple", names), Op("tuple", values)), ("=",)) if len(names) == len(values):
+            return Op("list", tuple(Relation(pair, ("=",)) for pair in zip(names, values, strict=True)))
+        case Relation((_, _, _, *_) as sides, operators) if is_ordered(question):  # 3 < \pi < 4
+            falls = any(
+                f" {word}" in said
+                for word in ("to least", "to smallest", "to low", "to short", "decreasing", "descending")
+            )
+            return Op("list", sides) if set(operators) == {">" if falls else "<"} else tree
+        case Relation((Sym("e"), value), ("=",)) if " eccentricity " in said:
+            return value
         case Relation((left, value), ("=",)):
             name = _name(left).removesuffix("^*")
         case _:
@@ -180,9 +201,11 @@ def said_of_asked(tree: Tree, question: Question) -> Tree | None:
         is_area = left.head == "*" and len(left.args) > 2 and name in map(_name, words)
         described = _DESCRIBED.get(left.head, ("area",) if is_area else ())
         return value if any(f" {word}" in said for word in described) else tree
-    names = {part.name for each in words if not isinstance(each, str) for part in walk(each) if isinstance(part, Sym)}
+    known_names = {
+        part.name for each in words if not isinstance(each, str) for part in walk(each) if isinstance(part, Sym)
+    }
     alike = any(_stem(name) == _stem(each) or name[:1] == each[:1] in ("∠", "\\") for each in asked)
-    is_other = asked and name and (name in names or alike) and not any(_same_angle(name, each) for each in asked)
+    is_other = asked and name and (name in known_names or alike) and not any(_same_angle(name, each) for each in asked)
     return None if is_other else tree
 
 
@@ -233,8 +256,8 @@ def _function(tree: Tree) -> str:
 
 def _stem(name: str) -> str:
     r"""Return the letter of a_{n}, f'(x) and \overline{z}."""
-    bare = name.partition("{")[2] or name
-    return bare.lstrip("\\")[:1] if not name.startswith("\\") or "{" in name else name
+    bare = name.partition("{")[2] or name.partition("_")[0].partition("(")[0]
+    return bare if bare.startswith("\\") else bare[:1]
 
 
 def _same_angle(name: str, other: str) -> bool:
