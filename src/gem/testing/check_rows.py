@@ -3,7 +3,7 @@
 The gold answers come from the oracle that the spec names. The wrong answers come from the environment's ``corrupted``
 method, which changes a gold answer. If this method returns None for a row, only the gold answer of the row is checked.
 Gold answers that no model's answer can equal, such as prose, are found without an oracle by the environment's
-``row_error``.
+``row_error``. Of an environment that is no DatasetTask, the rows are opened and nothing else.
 
 >>> check_rows("logic:Rules", rows=5).detail
 '5 of 1,000,000 rows, 5 distinct (100.0%)'
@@ -18,15 +18,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from gem._internal.counts import check_count
-from gem._internal.text import shorten
-from gem.datasets import DatasetTask, Stream
-from gem.errors import BadValue
+from gem._internal.text import counted, one_line, short_repr, shorten
+from gem.datasets import DatasetTask, HasRows, Stream
+from gem.errors import BadValue, GraderError, InfraError, MissingDependency
 from gem.policies import Oracle, oracle
 from gem.registry import EnvSpec, make
 from gem.testing.check import Check, CheckFailed, CheckResult, Unchecked, check, run_checks
 from gem.testing.plain_data import canonical
 
 ProgressFunction = Callable[[int, int], None]  # called with (rows done, total rows)
+_WAY_OUT = "Correct or remove these rows; skip_bad_rows=True (--skip-bad-rows) leaves out those that reset() refuses."
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,15 @@ def check_rows(
 
     Returns:
         One result for all rows, with the number of distinct prompts. ``items`` names each row that is malformed or
-        fails. The status is "unchecked" if the environment has no dataset, or if it has no oracle and no row is faulty.
+        fails, with its place and the reason; a row does not keep the rows after it from being checked. The status is
+        "unchecked" if the environment has no dataset, or if it has no oracle and no row is faulty.
 
     Raises:
         UnknownEnv: no environment has this id.
         BadValue: rows < 1.
-        InfraError: an answer could not be graded.
+        InfraError: no answer can be graded, for example without a sandbox. An answer whose grading times out (GraderError)
+            is a fault of its row.
+        MissingDependency: an extra that the environment or its grader needs is not installed.
     """
     check_count("rows", rows, optional=True)
     with make(env_or_id) as env:
@@ -67,11 +71,11 @@ def check_rows(
 @check("gold-answers", "The gold answer of each row scores 1.0, and a wrong answer 0.0.")
 def gold_answers(target: DatasetTarget) -> str | None:
     env = target.env.unwrapped
-    if not isinstance(env, DatasetTask):
-        raise Unchecked("the environment has no dataset")
+    if not isinstance(env, HasRows):
+        raise Unchecked("the environment has no dataset; the check 'oracle' plays the answers to generated questions")
     if isinstance(dataset := env.dataset, Stream):
         raise Unchecked("the rows of a stream cannot be read by number")
-    player = _oracle(target.env)
+    player = _oracle(target.env) if isinstance(env, DatasetTask) else None  # others can only be asked to open rows
     chosen = list(_spaced_indices(len(dataset), target.rows))
     problems: dict[int, str] = {}
     prompts: Counter[int] = Counter()
@@ -82,13 +86,15 @@ def gold_answers(target: DatasetTarget) -> str | None:
     count = f"{len(chosen):,} of {len(dataset):,} rows" if len(chosen) < len(dataset) else f"all {len(dataset):,} rows"
     if prompts:
         count += f", {len(prompts):,} distinct ({len(prompts) / prompts.total():.1%})"
-    if skipped := env.skipped_rows:
+    if isinstance(env, DatasetTask) and (skipped := env.skipped_rows):
         count += f", {skipped:,} malformed rows skipped"
     if problems:
-        script = _reproduction(target.env.env_id, min(problems), played=player is not None)
-        raise CheckFailed(f"{len(problems):,} of {count}", script, list(problems.values()))
+        script = _reproduction(target.env, min(problems), played=player is not None)
+        more = "; rows=None (--rows all) checks all rows" if len(chosen) < len(dataset) else ""
+        detail = f"{counted(len(problems), 'faulty row')} in {count}{more}. {_WAY_OUT}"
+        raise CheckFailed(detail, script, list(problems.values()))
     if player is None:
-        raise Unchecked(f"{count}; no gold answer was played, because the environment has no oracle")
+        raise Unchecked(f"{count}; no gold answer was played, because the environment has no oracle for single answers")
     return count
 
 
@@ -108,38 +114,50 @@ def _problem(env: Any, player: Oracle | None, idx: int, prompts: Counter[int]) -
     """Check one row and count its prompt. Returns a description of the problem, or None if there is no problem."""
     where = env.unwrapped.dataset.where(idx)
     try:
-        prompt = env.reset(seed=0, idx=idx)[0]
+        error = _row_error(env, player, idx, prompts)
     except BadValue as e:
         return str(e) if where in str(e) else f"{where}: {e}"
-    prompts[hash(canonical(prompt))] += 1
-    if (error := env.unwrapped.row_error()) is not None:
-        return f"{where}: {error}"
-    if player is None:
+    except GraderError as e:
+        return f"{where}: an answer cannot be graded: {e}"
+    except (InfraError, MissingDependency):
+        raise
+    except Exception as e:  # a row may make the environment raise anything, and the other rows must still be checked
+        return f"{where}: raised {type(e).__name__}: {shorten(one_line(str(e)), 200)}"
+    return None if error is None else f"{where}: {error}"
+
+
+def _row_error(env: Any, player: Oracle | None, idx: int, prompts: Counter[int]) -> str | None:
+    task = env.unwrapped
+    if not isinstance(task, DatasetTask):
+        task.ask_only([idx], shuffle=False)
+        env.reset(seed=0)
         return None
+    prompt = env.reset(seed=0, idx=idx)[0]
+    prompts[hash(canonical(prompt))] += 1
+    error = task.row_error()
+    if error is not None or player is None:
+        return error
     gold = player.act(prompt)
     if (reward := env.step(gold)[1]) != 1.0:
-        return f"{where}: the gold answer {shorten(gold, 60)} scores {reward:g}"
-    wrong = env.unwrapped.corrupted(gold)
+        return f"the gold answer {short_repr(gold, 60)} scores {reward:g}"
+    wrong = task.corrupted(gold)
     if wrong is None:
         return None
     env.reset(seed=0, idx=idx)
     if (reward := env.step(wrong)[1]) != 0.0:
-        return f"{where}: the wrong answer {shorten(wrong, 60)} scores {reward:g}"
+        return f"the wrong answer {short_repr(wrong, 60)} scores {reward:g}"
     return None
 
 
-def _reproduction(env_id: str, idx: int, *, played: bool) -> list[str]:
+def _reproduction(env: Any, idx: int, *, played: bool) -> list[str]:
+    lines = ["import gem", f"env = gem.make({env.env_id!r})"]
+    if not isinstance(env.unwrapped, DatasetTask):
+        return [*lines, f"env.unwrapped.ask_only([{idx}], shuffle=False)", "env.reset(seed=0)"]
     if not played:
-        return [
-            "import gem",
-            f"env = gem.make({env_id!r})",
-            f"env.reset(seed=0, idx={idx})",
-            "print(env.unwrapped.row_error())",
-        ]
+        return [*lines, f"env.reset(seed=0, idx={idx})", "print(env.unwrapped.row_error())"]
     return [
-        "import gem",
+        *lines,
         "from gem.policies import oracle",
-        f"env = gem.make({env_id!r})",
         f"gold = oracle(env).act(env.reset(seed=0, idx={idx})[0])",
         "print(gold, env.step(gold))",
         f"wrong = env.reset(seed=0, idx={idx}) and env.unwrapped.corrupted(gold)",

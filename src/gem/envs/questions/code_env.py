@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 from gem.core import position_of
 from gem.datasets import Row
-from gem.envs.dataset_env import DatasetEnv
+from gem.envs.dataset_env import DatasetEnv, bad_column, text_in
 from gem.envs.questions.corrupted import corrupt_program
 from gem.errors import BadValue
 from gem.graders import Grade
@@ -132,10 +132,14 @@ class CodeEnv(DatasetEnv):
         return get_sandbox(backend_of_published_name(self.sandbox_type))
 
     def open(self, row: Row) -> str:
-        self.problem = str(row[_column(row, self.question_key, PROBLEM, _PROBLEMS)]).strip()
-        self.tests = _tests_of(row, self.test_key)
+        self.problem = text_in(row, _column(row, self.question_key, PROBLEM, _PROBLEMS, "question_key"))
+        columns, self.tests = _tests_of(row, self.test_key)
         starter = str(row.get("starter_code") or "").strip("\n")
-        return f"{self.problem}\n\n{how_to_answer(read_tests(self.tests), starter, self.limits)}"
+        try:
+            suite = read_tests(self.tests)
+        except (BadValue, RecursionError) as e:
+            raise BadValue(f"the column {columns} has tests that cannot be read: {e}") from e
+        return f"{self.problem}\n\n{how_to_answer(suite, starter, self.limits)}"
 
     def grade_action(self, action: str) -> Grade | None:
         program = program_in(action)
@@ -154,7 +158,8 @@ class CodeEnv(DatasetEnv):
     def row_error(self) -> str | None:
         """Return why no program passes the tests of the open task, or why every program does; otherwise None."""
         error = suite_error(read_tests(self.tests).longest(self.max_tests))
-        return None if error is None else f"the tests cannot grade a program: {error}"
+        columns, _ = _tests_of(self.row, self.test_key)
+        return None if error is None else f"the column {columns} has tests that cannot grade a program: {error}"
 
     def corrupted(self, action: str) -> str:
         return fenced(corrupt_program(program_in(action) or "", read_tests(self.tests).function))
@@ -211,20 +216,22 @@ def how_to_answer(suite: Suite, starter: str, limits: Limits) -> str:
     )
 
 
-def _column(row: Row, key: str, default: str, known: tuple[str, ...]) -> str:
+def _column(row: Row, key: str, default: str, known: tuple[str, ...], option: str) -> str:
     """Return ``key``, or for the default key the first known column that is not empty in the row.
 
     Raises BadValue if the row has no such column.
     """
-    for name in known if key == default else (key,):
-        if row.get(name):
-            return name
-    raise BadValue(f"dataset row has no column {key!r}; its columns are {', '.join(map(repr, row))}")
+    names = known if key == default else (key,)
+    if found := [name for name in names if row.get(name)]:
+        return found[0]
+    raise bad_column(row, next((name for name in names if name in row), key), option, "must not be empty")
 
 
-def _tests_of(row: Row, key: str) -> Any:
+def _tests_of(row: Row, key: str) -> tuple[str, Any]:
+    """Return the names of the columns with tests, for messages, and the tests."""
     if key == TESTS and not any(row.get(name) for name in _TESTS):
         together = {name: row[name] for name in _SPLIT_TESTS if row.get(name)}
         if together:
-            return together
-    return row[_column(row, key, TESTS, _TESTS)]
+            return " + ".join(map(repr, together)), together
+    name = _column(row, key, TESTS, _TESTS, "test_key")
+    return repr(name), row[name]
