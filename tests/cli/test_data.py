@@ -19,7 +19,7 @@ def copy_of(tmp_path: Path) -> Path:
     """A local copy of a hub dataset whose second row is malformed."""
     folder = tmp_path / "axon-rl" / "HotpotQA"
     folder.mkdir(parents=True)
-    rows = [{"problem": "1?", "answer": ["a"]}, {"problem": "2?", "answer": None}, {"problem": "3?", "answer": "c"}]
+    rows = [{"problem": "1?", "answer": ["b"]}, {"problem": "2?", "answer": None}, {"problem": "3?", "answer": "c"}]
     (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return tmp_path
 

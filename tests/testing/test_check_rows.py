@@ -199,7 +199,13 @@ QUESTION = "Which is a prime number?\n(A) 4\n(B) 6\n(C) 7\n(D) 9"
 def test_a_letter_that_is_not_among_the_choices_is_reported(registered, module):
     pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
     lined = QUESTION.replace("(", "").replace(")", ".")
-    rows = [(QUESTION, "C"), (QUESTION, "(E)"), (lined, r"\text{(F)}"), (lined, "D"), ("Name point E of (A) to (C).", "E")]
+    rows = [
+        (QUESTION, "C"),
+        (QUESTION, "(E)"),
+        (lined, r"\text{(F)}"),
+        (lined, "D"),
+        ("Name point E of (A) to (C).", "E"),
+    ]
     one = EnvSpec(
         "test:Choices",
         f"gem.envs.questions.{module}",

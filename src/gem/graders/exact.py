@@ -96,7 +96,7 @@ def f1(answer: str, gold: str | Sequence[str]) -> Grade:
 
 
 def squad_em(answer: str, gold: str | Sequence[str]) -> Grade:
-    """Return SQuAD's exact match, which HotpotQA and Search-R1 (arXiv 2503.09516) use as well; see the module docstring.
+    """Return SQuAD's exact match, which HotpotQA and Search-R1 (arXiv 2503.09516) use as well.
 
     Raises:
         BadValue: a gold answer is empty or not a string.

@@ -27,7 +27,9 @@ MAX_WORDS = 20  # words of a short answer; the answers of Natural Questions and 
 _WORD = re.compile(r"(?<![\\a-zA-Z])[^\W\d_]{2,}")
 _FORMULA_WORD = re.compile(r"\b(?:if|and|or|for|all|any|otherwise|where|when|to|in|is)\b|\\(?:begin|end)\{\w+\*?\}")
 _SENTENCES = re.compile(r"(?:[^\W\d_]{2,}\W+){2}[^\W\d_]{2,}\.\s+[A-Z]")  # text after a sentence
-_LISTED = re.compile(r"[(（]([A-Z])[)）]|^\W*([A-Z])[.):．：、]", re.MULTILINE)  # (A) anywhere; A. or A) at a line start
+_LISTED = re.compile(
+    r"[(（]([A-Z])[)）]|^\W*([A-Z])[.):．：、]", re.MULTILINE
+)  # (A) anywhere; A. or A) at a line start
 _CHOSEN = re.compile(r"(?:\\text(?:bf|rm)?\s*\{)?\s*[(（]?([A-Z])[)）]?\s*\}?[.．]?")
 _MISSING = ("nan", "<NA>", "NaN")
 _NUMPY = re.compile(r"array\(.*\)|\[\s*(['\"]).*?\1(?:\s+\1.*?\1)*\s*\]", re.DOTALL)

@@ -58,8 +58,8 @@ def check_rows(
     Raises:
         UnknownEnv: no environment has this id.
         BadValue: rows < 1.
-        InfraError: no answer can be graded, for example without a sandbox. An answer whose grading times out (GraderError)
-            is a fault of its row.
+        InfraError: no answer can be graded, for example without a sandbox. GraderError, such as a timeout, is a fault of
+            its row and not raised.
         MissingDependency: an extra that the environment or its grader needs is not installed.
     """
     check_count("rows", rows, optional=True)
@@ -156,8 +156,8 @@ def _reproduction(env: Any, idx: int, *, played: bool) -> list[str]:
     if not played:
         return [*lines, f"env.reset(seed=0, idx={idx})", "print(env.unwrapped.row_error())"]
     return [
-        *lines,
         "from gem.policies import oracle",
+        *lines,
         f"gold = oracle(env).act(env.reset(seed=0, idx={idx})[0])",
         "print(gold, env.step(gold))",
         f"wrong = env.reset(seed=0, idx={idx}) and env.unwrapped.corrupted(gold)",

@@ -93,7 +93,9 @@ def test_a_grader_of_ones_own_decides(how, monkeypatch):
 
 
 def test_a_grader_of_ones_own_must_be_one_and_return_a_grade():
-    with pytest.raises(BadValue, match=r"'exact', 'f1', 'squad_em', 'squad_f1', 'hotpotqa_f1', a function or .*, got 5"):
+    with pytest.raises(
+        BadValue, match=r"'exact', 'f1', 'squad_em', 'squad_f1', 'hotpotqa_f1', a function or .*, got 5"
+    ):
         opened(reward=5)
     with pytest.raises(BadValue, match=r"must return a gem\.graders\.Grade, got 1\.0"):
         opened(reward=lambda answer, gold: 1.0)[0].step("<answer>x</answer>")
