@@ -6,6 +6,7 @@ import pytest
 
 import gem
 from gem.datasets import load_rows
+from gem.envs.questions.answer_format import AnswerFormat
 from gem.errors import BadValue
 from gem.registry import ENV_REGISTRY, EnvSpec
 from gem.testing import CheckReport, check_rows
@@ -278,3 +279,31 @@ def test_rows_without_a_gold_answer_are_opened(registered):
     result = check_rows(registered(EnvSpec("test:Only", OnlyRows, {"dataset": rows})))
     assert result.items == ("rows, row 1: the column 'patch' is empty",)
     assert check_rows(registered(EnvSpec("test:Good", OnlyRows, {"dataset": rows[:1]}))).status == "unchecked"
+
+
+class Drawn(gem.Env):
+    """Questions without rows, whose gold answers come in this order."""
+
+    golds = ("7", None, "{", "", "8")
+    format = AnswerFormat("boxed")
+
+    def reset(self, seed=None):
+        super().reset(seed)
+        self.answer = self.golds[self._episode]
+        return "What?", {}
+
+    def step(self, action):
+        return gem.Step("Done.", float(self.format.read(action) == self.answer), terminated=True)
+
+    def sample_random_action(self):
+        return ""
+
+
+def test_gold_answers_of_generated_questions_that_cannot_be_read_are_named(registered):
+    oracle = "gem.envs.questions.answer_format:AnswerOracle"
+    result = check_rows(registered(EnvSpec("test:Drawn", Drawn, oracle=oracle, oracle_sees="state")), rows=5)
+    assert [item.partition(" of seed 0: ")[0] for item in result.items] == ["question 1", "question 2", "question 3"]
+    assert "no gold answer" in result.items[0] and "'\\\\boxed{{}' scores 0" in result.items[1]
+    shown = []
+    exec(compile(result.reproduction, "shown", "exec"), {"print": shown.append})
+    assert shown == [None]

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from gem._internal.counts import check_count
@@ -22,11 +23,13 @@ from gem._internal.text import counted, one_line, short_repr, shorten
 from gem.datasets import DatasetTask, HasRows, Stream
 from gem.errors import BadValue, GraderError, InfraError, MissingDependency
 from gem.policies import Oracle, oracle
-from gem.registry import EnvSpec, make
+from gem.registry import ENV_REGISTRY, EnvSpec, make
 from gem.testing.check import Check, CheckFailed, CheckResult, Unchecked, check, run_checks
 from gem.testing.plain_data import canonical
 
 ProgressFunction = Callable[[int, int], None]  # called with (rows done, total rows)
+ANSWER_ORACLE = "gem.envs.questions.answer_format:AnswerOracle"  # replies with the gold answer
+QUESTIONS = 100  # number of generated questions that are checked if rows is None
 _WAY_OUT = "Correct or remove these rows; skip_bad_rows=True (--skip-bad-rows) leaves out those that reset() refuses."
 
 
@@ -47,7 +50,8 @@ def check_rows(
     Args:
         env_or_id: the spec or the id of an environment with ``dataset``, ``reset(idx=…)`` and an oracle.
         rows: number of rows to answer, evenly spaced over the dataset. None, or a number larger than the dataset,
-            answers all rows.
+            answers all rows. Of an environment that generates questions without rows, such as rg:, the number of
+            questions; None is 100.
         progress: called with (rows done, total rows) after each row.
 
     Returns:
@@ -58,8 +62,8 @@ def check_rows(
     Raises:
         UnknownEnv: no environment has this id.
         BadValue: rows < 1.
-        InfraError: no answer can be graded, for example without a sandbox. GraderError, such as a timeout, is a fault of
-            its row and not raised.
+        InfraError: no answer can be graded, for example without a sandbox. GraderError, such as a timeout, is a fault
+            of its row and not raised.
         MissingDependency: an extra that the environment or its grader needs is not installed.
     """
     check_count("rows", rows, optional=True)
@@ -72,7 +76,7 @@ def check_rows(
 def gold_answers(target: DatasetTarget) -> str | None:
     env = target.env.unwrapped
     if not isinstance(env, HasRows):
-        raise Unchecked("the environment has no dataset; the check 'oracle' plays the answers to generated questions")
+        return _generated(target)
     if isinstance(dataset := env.dataset, Stream):
         raise Unchecked("the rows of a stream cannot be read by number")
     player = _oracle(target.env) if isinstance(env, DatasetTask) else None  # others can only be asked to open rows
@@ -80,7 +84,8 @@ def gold_answers(target: DatasetTarget) -> str | None:
     problems: dict[int, str] = {}
     prompts: Counter[int] = Counter()
     for done, idx in enumerate(chosen, 1):
-        if (problem := _problem(target.env, player, idx, prompts)) is not None:
+        row_error = partial(_row_error, target.env, player, idx, prompts)
+        if (problem := _problem(dataset.where(idx), row_error)) is not None:
             problems[idx] = problem
         target.progress(done, len(chosen))
     count = f"{len(chosen):,} of {len(dataset):,} rows" if len(chosen) < len(dataset) else f"all {len(dataset):,} rows"
@@ -98,6 +103,33 @@ def gold_answers(target: DatasetTarget) -> str | None:
     return count
 
 
+def _generated(target: DatasetTarget) -> str:
+    """Check consecutive questions of seed 0 of an environment without rows whose oracle knows the answers, as in rg:."""
+    env, player = target.env, _oracle(target.env)
+    if player is None or ENV_REGISTRY[env.env_id].oracle != ANSWER_ORACLE:
+        raise Unchecked("the environment has neither a dataset nor gold answers")
+    count = target.rows or QUESTIONS
+    problems: dict[int, str] = {}
+    for number in range(count):
+        where = f"question {number} of seed 0"
+        if (problem := _problem(where, partial(_question_error, env, player, number))) is not None:
+            problems[number] = problem
+        target.progress(number + 1, count)
+    if problems:
+        script = ["import gem", f"env = gem.make({env.env_id!r})", "env.reset(seed=0)"]
+        script += [f"for _ in range({min(problems)}):", "    env.reset()", "print(env.unwrapped.answer)"]
+        detail = f"{len(problems):,} of {counted(count, 'generated question')} failed"
+        raise CheckFailed(detail, script, list(problems.values()))
+    return counted(count, "generated question")
+
+
+def _question_error(env: Any, player: Oracle, number: int) -> str | None:
+    prompt = env.reset(seed=None if number else 0)[0]
+    if env.unwrapped.answer is None:
+        return "there is no gold answer"
+    return _gold_error(env, player.act(prompt))
+
+
 def _oracle(env: Any) -> Oracle | None:
     try:
         return oracle(env)
@@ -110,11 +142,10 @@ def _propagate(check: Check[Any]) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def _problem(env: Any, player: Oracle | None, idx: int, prompts: Counter[int]) -> str | None:
-    """Check one row and count its prompt. Returns a description of the problem, or None if there is no problem."""
-    where = env.unwrapped.dataset.where(idx)
+def _problem(where: str, check_row: Callable[[], str | None]) -> str | None:
+    """Check one row. Returns its place and a description of the problem, or None if there is no problem."""
     try:
-        error = _row_error(env, player, idx, prompts)
+        error = check_row()
     except BadValue as e:
         return str(e) if where in str(e) else f"{where}: {e}"
     except GraderError as e:
@@ -127,6 +158,7 @@ def _problem(env: Any, player: Oracle | None, idx: int, prompts: Counter[int]) -
 
 
 def _row_error(env: Any, player: Oracle | None, idx: int, prompts: Counter[int]) -> str | None:
+    """Check one row and count its prompt."""
     task = env.unwrapped
     if not isinstance(task, DatasetTask):
         task.ask_only([idx], shuffle=False)
@@ -138,8 +170,8 @@ def _row_error(env: Any, player: Oracle | None, idx: int, prompts: Counter[int])
     if error is not None or player is None:
         return error
     gold = player.act(prompt)
-    if (reward := env.step(gold)[1]) != 1.0:
-        return f"the gold answer {short_repr(gold, 60)} scores {reward:g}"
+    if (error := _gold_error(env, gold)) is not None:
+        return error
     wrong = task.corrupted(gold)
     if wrong is None:
         return None
@@ -147,6 +179,11 @@ def _row_error(env: Any, player: Oracle | None, idx: int, prompts: Counter[int])
     if (reward := env.step(wrong)[1]) != 0.0:
         return f"the wrong answer {short_repr(wrong, 60)} scores {reward:g}"
     return None
+
+
+def _gold_error(env: Any, gold: str) -> str | None:
+    reward = env.step(gold)[1]
+    return None if reward == 1.0 else f"the gold answer {short_repr(gold, 60)} scores {reward:g}"
 
 
 def _reproduction(env: Any, idx: int, *, played: bool) -> list[str]:
