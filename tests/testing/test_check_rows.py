@@ -286,6 +286,7 @@ class Drawn(gem.Env):
 
     golds = ("7", None, "{", "", "8")
     format = AnswerFormat("boxed")
+    answer: str | None = None
 
     def reset(self, seed=None):
         super().reset(seed)

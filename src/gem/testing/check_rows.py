@@ -23,12 +23,11 @@ from gem._internal.text import counted, one_line, short_repr, shorten
 from gem.datasets import DatasetTask, HasRows, Stream
 from gem.errors import BadValue, GraderError, InfraError, MissingDependency
 from gem.policies import Oracle, oracle
-from gem.registry import ENV_REGISTRY, EnvSpec, make
+from gem.registry import EnvSpec, make
 from gem.testing.check import Check, CheckFailed, CheckResult, Unchecked, check, run_checks
 from gem.testing.plain_data import canonical
 
 ProgressFunction = Callable[[int, int], None]  # called with (rows done, total rows)
-ANSWER_ORACLE = "gem.envs.questions.answer_format:AnswerOracle"  # replies with the gold answer
 QUESTIONS = 100  # number of generated questions that are checked if rows is None
 _WAY_OUT = "Correct or remove these rows; skip_bad_rows=True (--skip-bad-rows) leaves out those that reset() refuses."
 
@@ -104,9 +103,9 @@ def gold_answers(target: DatasetTarget) -> str | None:
 
 
 def _generated(target: DatasetTarget) -> str:
-    """Check consecutive questions of seed 0 of an environment without rows whose oracle knows the answers, as in rg:."""
+    """Check consecutive questions of seed 0 of an environment without rows whose class has ``answer``, such as rg:."""
     env, player = target.env, _oracle(target.env)
-    if player is None or ENV_REGISTRY[env.env_id].oracle != ANSWER_ORACLE:
+    if player is None or not hasattr(type(env.unwrapped), "answer"):
         raise Unchecked("the environment has neither a dataset nor gold answers")
     count = target.rows or QUESTIONS
     problems: dict[int, str] = {}
