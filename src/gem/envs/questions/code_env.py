@@ -132,13 +132,13 @@ class CodeEnv(DatasetEnv):
         return get_sandbox(backend_of_published_name(self.sandbox_type))
 
     def open(self, row: Row) -> str:
-        self.problem = text_in(row, _column(row, self.question_key, PROBLEM, _PROBLEMS, "question_key"))
-        columns, self.tests = _tests_of(row, self.test_key)
+        self.problem = text_in(row, _column(row, self.question_key, PROBLEM, _PROBLEMS))
+        self.tests = _tests_of(row, self.test_key)
         starter = str(row.get("starter_code") or "").strip("\n")
         try:
             suite = read_tests(self.tests)
         except (BadValue, RecursionError) as e:
-            raise BadValue(f"the column {columns} has tests that cannot be read: {e}") from e
+            raise BadValue(f"the column {_test_columns(row, self.test_key)} has tests that cannot be read: {e}") from e
         return f"{self.problem}\n\n{how_to_answer(suite, starter, self.limits)}"
 
     def grade_action(self, action: str) -> Grade | None:
@@ -158,7 +158,7 @@ class CodeEnv(DatasetEnv):
     def row_error(self) -> str | None:
         """Return why no program passes the tests of the open task, or why every program does; otherwise None."""
         error = suite_error(read_tests(self.tests).longest(self.max_tests))
-        columns, _ = _tests_of(self.row, self.test_key)
+        columns = _test_columns(self.row, self.test_key)
         return None if error is None else f"the column {columns} has tests that cannot grade a program: {error}"
 
     def corrupted(self, action: str) -> str:
@@ -216,7 +216,7 @@ def how_to_answer(suite: Suite, starter: str, limits: Limits) -> str:
     )
 
 
-def _column(row: Row, key: str, default: str, known: tuple[str, ...], option: str) -> str:
+def _column(row: Row, key: str, default: str, known: tuple[str, ...]) -> str:
     """Return ``key``, or for the default key the first known column that is not empty in the row.
 
     Raises BadValue if the row has no such column.
@@ -224,14 +224,19 @@ def _column(row: Row, key: str, default: str, known: tuple[str, ...], option: st
     names = known if key == default else (key,)
     if found := [name for name in names if row.get(name)]:
         return found[0]
+    option = "question_key" if default == PROBLEM else "test_key"
     raise bad_column(row, next((name for name in names if name in row), key), option, "must not be empty")
 
 
-def _tests_of(row: Row, key: str) -> tuple[str, Any]:
-    """Return the names of the columns with tests, for messages, and the tests."""
+def _tests_of(row: Row, key: str) -> Any:
     if key == TESTS and not any(row.get(name) for name in _TESTS):
         together = {name: row[name] for name in _SPLIT_TESTS if row.get(name)}
         if together:
-            return " + ".join(map(repr, together)), together
-    name = _column(row, key, TESTS, _TESTS, "test_key")
-    return repr(name), row[name]
+            return together
+    return row[_column(row, key, TESTS, _TESTS)]
+
+
+def _test_columns(row: Row, key: str) -> str:
+    """Return the names of the columns with tests, for messages."""
+    known = (*_TESTS, *_SPLIT_TESTS) if key == TESTS else (key,)
+    return " and ".join(repr(name) for name in known if row.get(name))
