@@ -78,13 +78,13 @@ def test_a_grader_timeout_raises_and_the_task_stays_open(monkeypatch):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"problem": "x?", "answer": None}, r"data\.jsonl, row 0: .*'answer' .*got None"),
-        ({"problem": "x?"}, "it|has 'problem'"),
+        ({"problem": "x?", "answer": None}, r"data\.jsonl, line 1 \(row 0\): .*'answer' .*got None"),
+        ({"problem": "x?"}, "no column 'answer'; the row has 'problem' .answer_key="),
         ({"problem": "", "answer": "1"}, "'problem' .*text, got ''"),
         ({"question": "x?", "answer": "1"}, "the row has 'question', 'answer'"),
         ({"problem": "x?", "answer": ["1", None]}, "must hold an answer"),
-        ({"problem": "x?", "answer": r"\frac{1}{"}, r"row 0: .* unreadable answer, .*braces are not balanced"),
-        ({"problem": "x?", "answer": "9^{9^{9^9}}"}, r"row 0: .* unreadable answer, .*exponent"),
+        ({"problem": "x?", "answer": r"\frac{1}{"}, r"line 1 .* unreadable answer, .*braces are not balanced"),
+        ({"problem": "x?", "answer": "9^{9^{9^9}}"}, r"line 1 .* unreadable answer, .*exponent"),
     ],
 )
 def test_a_bad_row_is_reported_with_file_and_number(tmp_path, row, message):

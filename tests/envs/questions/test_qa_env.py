@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gem.envs.questions.qa_env import QaEnv
+from gem.envs.questions.specs import HUB_DATASETS
 from gem.errors import BadValue
 from gem.graders import Grade
 
@@ -40,6 +41,41 @@ def test_the_f1_reward_gives_part_of_the_credit():
     assert reward.reward == pytest.approx(0.8)  # precision 1, recall 2/3
 
 
+@pytest.mark.parametrize(
+    ("reward", "answer", "gold", "score"),
+    [
+        ("exact", "1990's", "1990s", 0.0),
+        ("squad_em", "1990's", "1990s", 1.0),
+        ("squad_em", "a Ph.D.", "PhD", 1.0),
+        ("squad_em", "no, not at all", "no", 0.0),
+        ("squad_f1", "no, not at all", "no", 0.4),
+        ("hotpotqa_f1", "no, not at all", "no", 0.0),
+        ("hotpotqa_f1", "New York", "New York City", 0.8),
+    ],
+)
+def test_official_scores_are_named_in_the_options(reward, answer, gold, score):
+    env, _ = opened({"question": "What?", "answer": gold}, reward=reward)
+    assert env.step(f"<answer>{answer}</answer>").reward == pytest.approx(score)
+
+
+@pytest.mark.parametrize("reward", ["f1", "squad_f1", "hotpotqa_f1"])
+def test_the_wrong_answer_of_the_row_check_shares_no_word_under_f1(reward):
+    env, _ = opened(reward=reward)
+    assert env.step(env.corrupted("<answer>Goethe</answer>")).reward == 0.0
+
+
+def test_a_reference_answer_that_the_official_normalization_deletes_is_reported():
+    row = {"question": "Which grade?", "answer": "A"}
+    assert "articles" in opened(row, reward="squad_em")[0].row_error()
+    assert opened({**row, "answer": ["A", "the best"]}, reward="squad_em")[0].row_error() is None
+    assert opened(row)[0].row_error() is None
+
+
+def test_the_ids_of_public_datasets_are_graded_by_the_exact_match_of_squad():
+    specs = [spec for spec in HUB_DATASETS if spec.entry_point.endswith(":QaEnv") and not spec.id.startswith("logic:")]
+    assert len(specs) == 10 and {spec.kwargs["reward"] for spec in specs} == {"squad_em"}
+
+
 def within_a_tenth(answer, gold):
     near = abs(float(answer) - float(gold)) < 0.1
     return Grade(reward=float(near), correct=near, reason="near" if near else "far", parsed=answer)
@@ -57,7 +93,9 @@ def test_a_grader_of_ones_own_decides(how, monkeypatch):
 
 
 def test_a_grader_of_ones_own_must_be_one_and_return_a_grade():
-    with pytest.raises(BadValue, match=r"'exact', 'f1', a function or 'module:function', got 5"):
+    with pytest.raises(
+        BadValue, match=r"'exact', 'f1', 'squad_em', 'squad_f1', 'hotpotqa_f1', a function or .*, got 5"
+    ):
         opened(reward=5)
     with pytest.raises(BadValue, match=r"must return a gem\.graders\.Grade, got 1\.0"):
         opened(reward=lambda answer, gold: 1.0)[0].step("<answer>x</answer>")

@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 from gem.core import position_of
 from gem.datasets import Row
-from gem.envs.dataset_env import DatasetEnv
+from gem.envs.dataset_env import DatasetEnv, bad_column, text_in
 from gem.envs.questions.corrupted import corrupt_program
 from gem.errors import BadValue
 from gem.graders import Grade
@@ -132,10 +132,14 @@ class CodeEnv(DatasetEnv):
         return get_sandbox(backend_of_published_name(self.sandbox_type))
 
     def open(self, row: Row) -> str:
-        self.problem = str(row[_column(row, self.question_key, PROBLEM, _PROBLEMS)]).strip()
+        self.problem = text_in(row, _column(row, self.question_key, PROBLEM, _PROBLEMS))
         self.tests = _tests_of(row, self.test_key)
         starter = str(row.get("starter_code") or "").strip("\n")
-        return f"{self.problem}\n\n{how_to_answer(read_tests(self.tests), starter, self.limits)}"
+        try:
+            suite = read_tests(self.tests)
+        except (BadValue, RecursionError) as e:
+            raise BadValue(f"the column {_test_columns(row, self.test_key)} has tests that cannot be read: {e}") from e
+        return f"{self.problem}\n\n{how_to_answer(suite, starter, self.limits)}"
 
     def grade_action(self, action: str) -> Grade | None:
         program = program_in(action)
@@ -154,7 +158,8 @@ class CodeEnv(DatasetEnv):
     def row_error(self) -> str | None:
         """Return why no program passes the tests of the open task, or why every program does; otherwise None."""
         error = suite_error(read_tests(self.tests).longest(self.max_tests))
-        return None if error is None else f"the tests cannot grade a program: {error}"
+        columns = _test_columns(self.row, self.test_key)
+        return None if error is None else f"the column {columns} has tests that cannot grade a program: {error}"
 
     def corrupted(self, action: str) -> str:
         return fenced(corrupt_program(program_in(action) or "", read_tests(self.tests).function))
@@ -216,10 +221,11 @@ def _column(row: Row, key: str, default: str, known: tuple[str, ...]) -> str:
 
     Raises BadValue if the row has no such column.
     """
-    for name in known if key == default else (key,):
-        if row.get(name):
-            return name
-    raise BadValue(f"dataset row has no column {key!r}; its columns are {', '.join(map(repr, row))}")
+    names = known if key == default else (key,)
+    if found := [name for name in names if row.get(name)]:
+        return found[0]
+    option = "question_key" if default == PROBLEM else "test_key"
+    raise bad_column(row, next((name for name in names if name in row), key), option, "must not be empty")
 
 
 def _tests_of(row: Row, key: str) -> Any:
@@ -228,3 +234,9 @@ def _tests_of(row: Row, key: str) -> Any:
         if together:
             return together
     return row[_column(row, key, TESTS, _TESTS)]
+
+
+def _test_columns(row: Row, key: str) -> str:
+    """Return the names of the columns with tests, for messages."""
+    known = (*_TESTS, *_SPLIT_TESTS) if key == TESTS else (key,)
+    return " and ".join(repr(name) for name in known if row.get(name))
