@@ -39,7 +39,7 @@ ROWS = [
 # of a listed package is in a row.
 SUB_ROWS = {
     "_internal": [
-        ("counts", "event_loop", "framing", "json_codec", "http_server", "imports", "text", "toml_files"),
+        ("counts", "event_loop", "framing", "json_codec", "json_integers", "http_server", "imports", "text", "toml_files"),
         ("typed", "untrusted"),
         ("annotations", "http_client", "worker_process"),
         ("construction", "worker_pool"),
@@ -123,7 +123,7 @@ SUB_ROWS = {
         ("__init__",),
     ],
     "graders": [("base", "pool"), ("code", "exact", "judge", "math", "rubric"), ("gold_audit",), ("__init__",)],
-    "graders.code": [("compare", "tests"), ("grader",), ("__init__",)],
+    "graders.code": [("checker", "compare"), ("tests",), ("grader",), ("__init__",)],
     "graders.math": [
         ("caps", "split", "values", "form", "choices", "notation", "lines"),
         ("text", "units", "sets", "matrices", "parse"),

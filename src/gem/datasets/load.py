@@ -1,13 +1,13 @@
 """Load datasets: JSON lines, JSON, CSV and Parquet files, folders, the Hugging Face hub and copies of it, or objects.
 
-Only the start of each line of a JSON lines file is kept in memory. Parquet files are read one row group at a time.
+Only the start of each line of a JSON lines file is kept in memory. Parquet files are read one row group at a time. An
+integer of more than 4,300 digits in JSON becomes a ``decimal.Decimal``, because Python converts no longer ones.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
-import json
 import os
 import re
 import threading
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from gem._internal.imports import is_installed
+from gem._internal.json_integers import loads
 from gem.datasets.rows import ListRows, Mixed, Row, Rows
 from gem.errors import BadValue, install_command, require
 
@@ -216,7 +217,7 @@ class JsonLines(Rows):
     def row(self, index: int) -> Row:
         line = self._line(index)
         try:
-            row = json.loads(line)
+            row = loads(line)
         except ValueError as e:
             raise BadValue(f"{self.where(index)} is invalid JSON: {e}") from e
         if not isinstance(row, dict):
@@ -293,7 +294,7 @@ class Parquet(Rows):
 
 def _read_json_list(path: Path) -> Rows:
     try:
-        rows: Any = json.loads(path.read_text(encoding="utf-8"))
+        rows: Any = loads(path.read_text(encoding="utf-8"))
     except ValueError as e:
         raise BadValue(f"{path}: invalid JSON: {e}") from e
     if not isinstance(rows, list):

@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from gem._internal.json_integers import dumps
 from gem.graders.code.compare import same_output, same_value
 from gem.graders.code.tests import ProgramTest, Suite
 
@@ -78,7 +79,7 @@ def _compatible(one: ProgramTest, other: ProgramTest, function: str | None) -> b
     if function is None:
         return same_output(one.accepted[0], other.accepted[0]) or same_output(other.accepted[0], one.accepted[0])
     return any(
-        same_value(json.dumps(a), b) or same_value(json.dumps(b), a) for a in one.accepted for b in other.accepted
+        same_value(dumps(a), b) or same_value(dumps(b), a) for a in one.accepted for b in other.accepted
     )
 
 

@@ -1,7 +1,7 @@
 """check_rows(): check that the gold answers of a dataset score 1.0 and that wrong answers score 0.0.
 
-The gold answers come from the oracle that the spec names. The wrong answers come from the environment's ``corrupted``
-method, which changes a gold answer. If this method returns None for a row, only the gold answer of the row is checked.
+The gold answers come from the oracle that the spec names or, if it names none, from the environment's ``gold_action``
+method, such as the correct program in a row. The wrong answers come from its ``corrupted`` method, which changes a gold answer. If this method returns None for a row, only the gold answer of the row is checked.
 Gold answers that no model's answer can equal, such as prose, are found without an oracle by the environment's
 ``row_error``.
 
@@ -20,7 +20,7 @@ from typing import Any
 from gem._internal.counts import check_count
 from gem._internal.text import shorten
 from gem.datasets import DatasetTask, Stream
-from gem.errors import BadValue
+from gem.errors import BadValue, GraderError
 from gem.policies import Oracle, oracle
 from gem.registry import EnvSpec, make
 from gem.testing.check import Check, CheckFailed, CheckResult, Unchecked, check, run_checks
@@ -56,7 +56,7 @@ def check_rows(
     Raises:
         UnknownEnv: no environment has this id.
         BadValue: rows < 1.
-        InfraError: an answer could not be graded.
+        InfraError: a sandbox or another server failed. A row whose gold answer cannot be graded is named instead.
     """
     check_count("rows", rows, optional=True)
     with make(env_or_id) as env:
@@ -71,7 +71,7 @@ def gold_answers(target: DatasetTarget) -> str | None:
         raise Unchecked("the environment has no dataset")
     if isinstance(dataset := env.dataset, Stream):
         raise Unchecked("the rows of a stream cannot be read by number")
-    player = _oracle(target.env)
+    player = _oracle(target.env) or _RowSolutions(env)
     chosen = list(_spaced_indices(len(dataset), target.rows))
     problems: dict[int, str] = {}
     prompts: Counter[int] = Counter()
@@ -85,11 +85,23 @@ def gold_answers(target: DatasetTarget) -> str | None:
     if skipped := env.skipped_rows:
         count += f", {skipped:,} malformed rows skipped"
     if problems:
-        script = _reproduction(target.env.env_id, min(problems), played=player is not None)
+        script = _reproduction(target.env.env_id, min(problems), oracle=not isinstance(player, _RowSolutions))
         raise CheckFailed(f"{len(problems):,} of {count}", script, list(problems.values()))
-    if player is None:
-        raise Unchecked(f"{count}; no gold answer was played, because the environment has no oracle")
+    if isinstance(player, _RowSolutions) and not player.found:
+        raise Unchecked(f"{count}; no gold answer was played, because the environment has no oracle and no solutions")
     return count
+
+
+class _RowSolutions:
+    """Answers with the solutions in the rows. ``found`` counts the rows that have one."""
+
+    def __init__(self, env: DatasetTask) -> None:
+        self.env, self.found = env, 0
+
+    def act(self, observation: str) -> str | None:
+        gold = self.env.gold_action()
+        self.found += gold is not None
+        return gold
 
 
 def _oracle(env: Any) -> Oracle | None:
@@ -104,7 +116,7 @@ def _propagate(check: Check[Any]) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def _problem(env: Any, player: Oracle | None, idx: int, prompts: Counter[int]) -> str | None:
+def _problem(env: Any, player: Oracle | _RowSolutions, idx: int, prompts: Counter[int]) -> str | None:
     """Check one row and count its prompt. Returns a description of the problem, or None if there is no problem."""
     where = env.unwrapped.dataset.where(idx)
     try:
@@ -114,10 +126,14 @@ def _problem(env: Any, player: Oracle | None, idx: int, prompts: Counter[int]) -
     prompts[hash(canonical(prompt))] += 1
     if (error := env.unwrapped.row_error()) is not None:
         return f"{where}: {error}"
-    if player is None:
-        return None
     gold = player.act(prompt)
-    if (reward := env.step(gold)[1]) != 1.0:
+    if gold is None:
+        return None
+    try:
+        reward = env.step(gold)[1]
+    except GraderError as e:
+        return f"{where}: the gold answer {shorten(gold, 60)} cannot be graded: {e}"
+    if reward != 1.0:
         return f"{where}: the gold answer {shorten(gold, 60)} scores {reward:g}"
     wrong = env.unwrapped.corrupted(gold)
     if wrong is None:
@@ -128,13 +144,15 @@ def _problem(env: Any, player: Oracle | None, idx: int, prompts: Counter[int]) -
     return None
 
 
-def _reproduction(env_id: str, idx: int, *, played: bool) -> list[str]:
-    if not played:
+def _reproduction(env_id: str, idx: int, *, oracle: bool) -> list[str]:
+    if not oracle:
         return [
             "import gem",
             f"env = gem.make({env_id!r})",
             f"env.reset(seed=0, idx={idx})",
             "print(env.unwrapped.row_error())",
+            "gold = env.unwrapped.gold_action()",
+            "print(gold, gold and env.step(gold))",
         ]
     return [
         "import gem",
