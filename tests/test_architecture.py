@@ -39,8 +39,8 @@ ROWS = [
 # of a listed package is in a row.
 SUB_ROWS = {
     "_internal": [
-        ("counts", "event_loop", "framing", "json_codec", "json_integers", "http_server", "imports", "text", "toml_files"),
-        ("typed", "untrusted"),
+        ("counts", "event_loop", "framing", "json_codec", "http_server", "imports", "text", "toml_files"),
+        ("json_integers", "typed", "untrusted"),
         ("annotations", "http_client", "worker_process"),
         ("construction", "worker_pool"),
         ("__init__",),

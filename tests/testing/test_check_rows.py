@@ -181,6 +181,34 @@ def test_tests_that_no_program_can_pass_are_named_without_an_oracle(registered, 
     assert item.startswith("rows, row 1: ") and message in item
 
 
+PAIR = {"problem": "Print two numbers with sum n.", "tests": {"inputs": ["7"], "outputs": ["1 6"]}}
+CHECKER = (
+    "def check(input, output, answer):\n    return sum(int(t) for t in output.split() if t.isdigit()) == int(input)"
+)
+
+
+def test_rows_with_checkers_are_answered_with_their_solutions(registered):
+    def check(*rows):
+        return check_rows(registered(EnvSpec("test:Code", "gem.envs.questions.code_env:CodeEnv", {"dataset": rows})))
+
+    good = {**PAIR, "checker": CHECKER, "solution": "print(int(input()) - 1, 1)"}
+    assert check(good).status == "passed"
+    assert check({**PAIR, "checker": CHECKER}).status == "unchecked"
+    faulty = [
+        ({**good, "solution": "print(1, 1)"}, "the gold answer"),
+        ({**good, "checker": "import sys\nsys.argv"}, "accepts the output '' of every test"),
+        ({**good, "checker": CHECKER.replace("== int", "!= int")}, "rejects the expected output of test 0"),
+        ({**good, "checker": "def check(i, o, a):\n    return o.split()[0] == '1'"}, "IndexError"),
+        ({**good, "checker": f"{CHECKER} or 1 / output.count('1')", "solution": "print(9, 9)"}, "cannot be graded"),
+        ({**good, "checker": "int main() {}"}, "must be Python source"),
+    ]
+    result = check(good, *(row for row, _ in faulty))
+    assert (result.status, len(result.items)) == ("failed", len(faulty))
+    for number, (item, (_, message)) in enumerate(zip(result.items, faulty, strict=True), 1):
+        assert item.startswith(f"rows, row {number}: ") and message in item
+    exec(compile(result.reproduction, "shown", "exec"), {"print": lambda *shown: None})
+
+
 def test_an_environment_with_usable_golds_but_no_oracle_is_unchecked(registered):
     one = EnvSpec("test:NoOracle", "gem.envs.questions.qa_env:QaEnv", {"dataset": [{"question": "1?", "answer": "a"}]})
     result = check_rows(registered(one))

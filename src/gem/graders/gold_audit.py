@@ -78,9 +78,7 @@ def suite_error(suite: Suite) -> str | None:
 def _compatible(one: ProgramTest, other: ProgramTest, function: str | None) -> bool:
     if function is None:
         return same_output(one.accepted[0], other.accepted[0]) or same_output(other.accepted[0], one.accepted[0])
-    return any(
-        same_value(dumps(a), b) or same_value(dumps(b), a) for a in one.accepted for b in other.accepted
-    )
+    return any(same_value(dumps(a), b) or same_value(dumps(b), a) for a in one.accepted for b in other.accepted)
 
 
 def _container(text: str) -> str | None:

@@ -1,9 +1,9 @@
 """check_rows(): check that the gold answers of a dataset score 1.0 and that wrong answers score 0.0.
 
 The gold answers come from the oracle that the spec names or, if it names none, from the environment's ``gold_action``
-method, such as the correct program in a row. The wrong answers come from its ``corrupted`` method, which changes a gold answer. If this method returns None for a row, only the gold answer of the row is checked.
-Gold answers that no model's answer can equal, such as prose, are found without an oracle by the environment's
-``row_error``.
+method, such as the correct program in a row. The wrong answers come from its ``corrupted`` method, which changes a gold
+answer. If this method returns None for a row, only the gold answer of the row is checked. Gold answers that no model's
+answer can equal, such as prose, are found without an oracle by the environment's ``row_error``.
 
 >>> check_rows("logic:Rules", rows=5).detail
 '5 of 1,000,000 rows, 5 distinct (100.0%)'

@@ -25,7 +25,6 @@ Integers     programs convert integers of any length to and from text, without P
 
 from __future__ import annotations
 
-import ast
 import contextlib
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -37,6 +36,7 @@ from gem.envs.dataset_env import DatasetEnv
 from gem.envs.questions.corrupted import corrupt_program
 from gem.errors import BadValue
 from gem.graders import Grade
+from gem.graders.code.checker import syntax_tree
 from gem.graders.code.grader import CodeGrader, Reward
 from gem.graders.code.tests import OPTIONS, SPLIT_TESTS, Suite, read_tests
 from gem.graders.gold_audit import suite_error
@@ -257,8 +257,7 @@ def _solution_in(row: Row) -> str | None:
     if isinstance(programs, Mapping):  # as in CodeContests
         programs = programs.get("solution")
     for text in [programs] if isinstance(programs, str) else programs or []:
-        program = program_in(text) or text
-        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            ast.parse(program)
+        program = isinstance(text, str) and (program_in(text) or text)
+        if program and syntax_tree(program) is not None:
             return program
     return None

@@ -1,7 +1,7 @@
 """Grade programs: run tests in a sandbox, and compare the results with the expected outputs outside the sandbox.
 
-Expected outputs never enter the sandbox of a program; a checker gets them in another run. A program that exceeds a limit fails the test. A failure of the sandbox itself
-raises SandboxError instead of returning a grade.
+Expected outputs never enter the sandbox of a program; a checker gets them in another run. A program that exceeds a
+limit fails the test. A failure of the sandbox itself raises SandboxError instead of returning a grade.
 
 If the tests call a function, the program need not import the standard modules that published harnesses import for it,
 such as typing and collections; envs/questions/code_env.py lists them.
@@ -15,6 +15,7 @@ from functools import partial
 from typing import Literal, get_args
 
 from gem._internal.counts import check_count
+from gem._internal.json_integers import dumps
 from gem.errors import BadValue, GraderError, SandboxError
 from gem.graders.base import Grade
 from gem.graders.code.checker import Checker
@@ -27,7 +28,10 @@ Reward = Literal["all", "fraction"]
 
 PASSED, WRONG, NOT_RUN = "passed", "wrong", "not_run"  # statuses of a test, in addition to those in gem.sandbox.Status
 WALL_FACTOR = 6  # seconds that a test may take per CPU second that it may use
-CHECKED_VALUE_BYTES = 1 << 20  # least limit of return values that a checker reads; they may differ from the expected ones
+CHECKED_VALUE_BYTES = (
+    1 << 20
+)  # least limit of return values that a checker reads; they may differ from the expected ones
+NO_ANSWER = "no such answer"
 MAX_TIMEOUTS = 3  # number of timeouts after which the remaining tests are skipped; 100 timeouts would take minutes
 
 
@@ -100,10 +104,11 @@ class CodeGrader:
             return str(result.status)
         if suite.checker is not None:
             return self._checked(test, suite.checker, sandbox, limits, result)
+        tolerance = max(self.tolerance, test.tolerance)
         if test.case.arguments is not None:
-            correct = any(same_value(result.value, value, self.tolerance) for value in test.accepted)
+            correct = any(same_value(result.value, value, tolerance) for value in test.accepted)
         else:
-            correct = any(same_output(result.stdout, text, self.tolerance) for text in test.accepted)
+            correct = any(same_output(result.stdout, text, tolerance) for text in test.accepted)
         return PASSED if correct else WRONG
 
     def _checked(self, test: ProgramTest, checker: Checker, sandbox: Sandbox, limits: Limits, result: Result) -> str:
@@ -118,23 +123,26 @@ class CodeGrader:
     def checker_error(self, suite: Suite, sandbox: Sandbox) -> str | None:
         """Return why the checker of a suite cannot grade programs, or None.
 
-        A checker must accept the expected outputs, except empty ones, which may mean that there is none, and reject an
-        empty output (the value None) of at least one test.
+        A checker must accept each expected output that is not empty, and reject an empty output (the value None) and
+        a few words for at least one test.
         """
         assert suite.checker is not None
-        limits, accepts_empty = self._limits_for(suite.tests), False
+        limits = self._limits_for(suite.tests)
+        empty, words = ("", NO_ANSWER) if suite.function is None else ("null", dumps(NO_ANSWER))
+        wrong = [empty, words]  # outputs that the checker has not rejected so far
         for number, test in enumerate(suite.tests):
-            empty = "" if suite.function is None else "null"
-            if test.example().strip() in ("", empty):
-                continue
+            example = test.example()
             try:
-                if not test.accepted_by(suite.checker, test.example(), sandbox, limits):
+                if example.strip() not in ("", empty) and not test.accepted_by(suite.checker, example, sandbox, limits):
                     return f"the checker rejects the expected output of test {number}"
-                if number == 0 or accepts_empty:
-                    accepts_empty = test.accepted_by(suite.checker, empty, sandbox, limits)
+                wrong = [
+                    output
+                    for output in wrong
+                    if output != example.strip() and test.accepted_by(suite.checker, output, sandbox, limits)
+                ]
             except GraderError as e:
                 return f"test {number}: {e}"
-        return "the checker accepts an empty output of every test" if accepts_empty else None
+        return f"the checker accepts the output {wrong[0]!r} of every test" if wrong else None
 
     def stops_early(self) -> bool:
         return self.reward == "all" if self.early_exit is None else self.early_exit

@@ -14,7 +14,8 @@ The format is detected from the data, never from the dataset name. Supported for
 
 Stdin and stdout are strings or lists of lines. The arguments of a function call are a list, JSON text of a list, or
 text with one JSON argument per line. LiveCodeBench uses the last form; its tests have ``"testtype": "functional"`` and
-the name of the function in ``"metadata"``. It publishes private tests as base64 of zlib of a pickled string of JSON,
+the name of the function in ``"metadata"``; as on LeetCode, expected floats are rounded, and values within 1e-5 are
+right. LiveCodeBench publishes private tests as base64 of zlib of a pickled string of JSON,
 which is read without unpickling objects. If the arguments are text, the return value can be JSON text too. APPS wraps
 each return value in a list: if all expected values of a task are lists of one item, both the list and the item are
 accepted.
@@ -48,6 +49,7 @@ _COLUMNS = (("inputs", "outputs"), ("input", "output"))
 OPTIONS = ("checker", "any_sequence")
 SPLIT_TESTS = ("public_tests", "private_tests", "generated_tests", "public_test_cases", "private_test_cases")
 _NESTED = ("test_cases", "tests", *SPLIT_TESTS)
+LEETCODE_TOLERANCE = 1e-5  # "Answers within 10^-5 of the actual answer will be accepted"; expected ones have 5 decimals
 MAX_PACKED_BYTES = 1 << 28  # of compressed tests, when decompressed
 _PICKLED_TEXT = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE")
 _PICKLE_FRAME = ("PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP")
@@ -60,10 +62,12 @@ class ProgramTest:
     Args:
         case: the input. Only the input enters the sandbox.
         accepted: the accepted outputs as text, or the accepted return values as plain data.
+        tolerance: tolerance for expected floats, if it is larger than the tolerance of the grader.
     """
 
     case: Case
     accepted: tuple[Any, ...]
+    tolerance: float = 0.0
 
     @property
     def size(self) -> int:
@@ -76,9 +80,9 @@ class ProgramTest:
 
     def accepted_by(self, checker: Checker, output: str, sandbox: Sandbox, limits: Limits) -> bool:
         """Return whether a checker accepts an output, or a return value as JSON text; see Checker.accepts()."""
+        given = _text(self.case.stdin) if self.case.arguments is None else self.case.arguments
         values = self.case.arguments is not None
-        given = self.case.arguments if values else self.case.stdin
-        return checker.accepts(_text(given), output, self.example(), sandbox, limits, values=values)
+        return checker.accepts(given, output, self.example(), sandbox, limits, values=values)
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ def read_tests(data: Any) -> Suite:
     r"""Read tests in any of the formats in the module docstring.
 
     Raises:
-        BadValue: if the data has none of these formats or contains no tests.
+        BadValue: if the data has none of these formats or contains no tests, or an option has no such value.
 
     >>> suite = read_tests('{"inputs": ["1 2\\n"], "outputs": ["3\\n"]}')
     >>> suite.function, suite.tests[0].case.stdin, suite.tests[0].accepted
@@ -126,6 +130,9 @@ def read_tests(data: Any) -> Suite:
     options: dict[str, Any] = {}
     found = list(_raw_tests(data, None, options))
     checker = read_checker(options["checker"]) if "checker" in options else None
+    any_sequence = options.get("any_sequence", False)
+    if not isinstance(any_sequence, bool):
+        raise BadValue(f"any_sequence must be true or false, got {short_repr(any_sequence)}")
     functions = {raw.function for raw in found}
     if len(functions) != 1:
         if not found:
@@ -137,12 +144,13 @@ def read_tests(data: Any) -> Suite:
         scripts = tuple(ProgramTest(Case(stdin=_text(raw.input)), (_text(raw.output),)) for raw in found)
         return Suite(scripts, checker=checker)
     calls = [_call(raw) for raw in found]
-    wrapped = all(isinstance(value, list) and len(value) == 1 for _, value in calls) and not found[0].by_line
-    wrapped = wrapped and checker is None
-    any_sequence = options.get("any_sequence") is True
+    by_line = found[0].by_line
+    wrapped = not by_line and checker is None and all(isinstance(v, list) and len(v) == 1 for _, v in calls)
     tests = tuple(
         ProgramTest(
-            Case(arguments=dumps(arguments), any_sequence=any_sequence), (value, value[0]) if wrapped else (value,)
+            Case(arguments=dumps(arguments), any_sequence=any_sequence),
+            (value, value[0]) if wrapped else (value,),
+            LEETCODE_TOLERANCE if by_line else 0.0,
         )
         for arguments, value in calls
     )
@@ -262,13 +270,13 @@ def _unpacked(text: str) -> str:
         raise ValueError(f"invalid compressed data: {e}") from e
     if not unzip.eof:
         raise ValueError(f"compressed data is cut off or has more than {MAX_PACKED_BYTES:,} bytes")
-    found = ""
+    found: Any = ""
     for opcode, argument, _ in pickletools.genops(pickled):
         if opcode.name in _PICKLED_TEXT:
             found = argument
         elif opcode.name not in _PICKLE_FRAME:
             raise ValueError(f"a pickled string was expected, got the opcode {opcode.name}")
-    return found
+    return str(found)
 
 
 def _plain(data: Any) -> Any:

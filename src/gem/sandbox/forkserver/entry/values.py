@@ -1,9 +1,9 @@
 """Encode the return values of functions as JSON, the only format in which values leave the sandbox.
 
 Plain data are None, bool, int, float, str, lists, tuples (encoded as lists), and dicts with str or int keys. numpy
-numbers and arrays are converted, and if the test allows it, deque, range and array.array. Instances of subclasses are read with the methods of the base class, so that
-overridden methods such as __eq__, __iter__ or __str__ are not called (51_eq_override). The host never unpickles a value
-(19_unpickle_bomb).
+numbers and arrays are converted, and, if the test allows it, deque, range and array.array. Instances of subclasses are
+read with the methods of the base class, so that overridden methods such as __eq__, __iter__ or __str__ are not called
+(51_eq_override). The host never unpickles a value (19_unpickle_bomb).
 """
 
 from __future__ import annotations
