@@ -189,8 +189,11 @@ CHECKER = (
 
 def test_rows_with_checkers_are_answered_with_their_solutions(registered):
     def check(*rows):
-        return check_rows(registered(EnvSpec("test:Code", "gem.envs.questions.code_env:CodeEnv", {"dataset": rows})))
+        one = EnvSpec(f"test:Code{len(names)}", "gem.envs.questions.code_env:CodeEnv", {"dataset": rows})
+        names.append(registered(one))
+        return check_rows(one)
 
+    names = []
     good = {**PAIR, "checker": CHECKER, "solution": "print(int(input()) - 1, 1)"}
     assert check(good).status == "passed"
     assert check({**PAIR, "checker": CHECKER}).status == "unchecked"

@@ -303,8 +303,8 @@ def test_a_checker_that_fails_gives_no_reward_and_leaves_the_task_open(level, ch
 def test_a_checker_may_be_in_the_tests_and_malformed_ones_are_errors_of_the_row():
     row = {**PAIR, "tests": json.dumps({**PAIR["tests"], "checker": FUNCTION})}
     assert answered(row, "print(2, int(input()) - 2)").reward == 1.0
-    with pytest.raises(BadValue, match="row 0: a checker must be Python"):
-        CodeEnv(dataset=[{**PAIR, "checker": '#include "testlib.h"'}]).reset(seed=0)
+    with pytest.raises(BadValue, match="row 0: a checker must be Python source"):
+        CodeEnv(dataset=[{**PAIR, "checker": "int main() { registerTestlibCmd(argc, argv); }"}]).reset(seed=0)
 
 
 # LiveCodeBench

@@ -304,7 +304,7 @@ def test_points_are_not_the_full_mark():
     ],
 )
 def test_a_failure_of_the_checker_raises_instead_of_grading(result):
-    with pytest.raises(GraderError, match="the checker failed .* on the output 'in'"):
+    with pytest.raises(GraderError, match=r"the checker failed .* on the output 'in'"):
         CodeGrader().grade("x", checked(), CheckingSandbox(right, lambda _: result))
 
 
