@@ -40,7 +40,7 @@ ROWS = [
 SUB_ROWS = {
     "_internal": [
         ("counts", "event_loop", "framing", "json_codec", "http_server", "imports", "text", "toml_files"),
-        ("json_integers", "typed", "untrusted"),
+        ("typed", "untrusted"),
         ("annotations", "http_client", "worker_process"),
         ("construction", "worker_pool"),
         ("__init__",),

@@ -202,7 +202,10 @@ def test_rows_with_checkers_are_answered_with_their_solutions(registered):
         ({**good, "checker": "import sys\nsys.argv"}, "accepts the output '' of every test"),
         ({**good, "checker": CHECKER.replace("== int", "!= int")}, "rejects the expected output of test 0"),
         ({**good, "checker": "def check(i, o, a):\n    return o.split()[0] == '1'"}, "IndexError"),
-        ({**good, "checker": f"{CHECKER} or 1 / output.count('1')", "solution": "print(9, 9)"}, "cannot be graded"),
+        (
+            {**good, "checker": f"{CHECKER} or 1 // (output != '9 9\\n') > 1", "solution": "print(9, 9)"},
+            "cannot be graded",
+        ),
         ({**good, "checker": "int main() {}"}, "must be Python source"),
     ]
     result = check(good, *(row for row, _ in faulty))

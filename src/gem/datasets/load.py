@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from gem._internal.imports import is_installed
-from gem._internal.json_integers import loads
+from gem._internal.json_codec import loads
 from gem.datasets.rows import ListRows, Mixed, Row, Rows
 from gem.errors import BadValue, install_command, require
 

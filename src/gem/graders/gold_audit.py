@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from gem._internal.json_integers import dumps
+from gem._internal.json_codec import dumps
 from gem.graders.code.compare import same_output, same_value
 from gem.graders.code.tests import ProgramTest, Suite
 

@@ -1,7 +1,7 @@
 """100 programs with labels, graded by CodeEnv: scripts, functions, checkers, LiveCodeBench rows, long integers.
 
-The rows, programs and labels of programs.jsonl were written without knowledge of the grader. ``label`` is 1 if a program
-passes all tests of its row, ``why`` gives the reason, and ``contested`` marks labels about which judges may differ.
+The rows, programs and labels of programs.jsonl were written without knowledge of the grader. ``label`` is 1 if a
+program passes all tests of its row, ``why`` gives the reason, and ``contested`` marks labels that judges may dispute.
 """
 
 from __future__ import annotations

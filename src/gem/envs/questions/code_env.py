@@ -29,7 +29,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from gem._internal.json_integers import dumps, loads
+from gem._internal.json_codec import dumps, loads
 from gem.core import position_of
 from gem.datasets import Row
 from gem.envs.dataset_env import DatasetEnv

@@ -21,7 +21,7 @@ from decimal import Context, Decimal
 from itertools import repeat, zip_longest
 from typing import Any
 
-from gem._internal.json_integers import dumps, loads
+from gem._internal.json_codec import dumps, loads
 
 TOLERANCE = 1e-6  # absolute; relative if the expected number is above 1 in absolute value
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
@@ -60,7 +60,7 @@ def same_value(returned: str | None, expected: Any, tolerance: float = TOLERANCE
     Args:
         returned: the return value as JSON text. None, invalid JSON and text longer than value_bytes(expected) do not
             match any value.
-        expected: the expected value as plain data; see gem._internal.json_integers for integers of over 4,300 digits.
+        expected: the expected value as plain data; see gem._internal.json_codec for integers of over 4,300 digits.
         tolerance: tolerance for expected floats: absolute, or relative if the float is above 1 in absolute value.
 
     >>> same_value("[1, 2.0000001]", [1, 2.0]), same_value("1.0", 1), same_value("true", 1)

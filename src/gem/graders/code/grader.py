@@ -15,7 +15,7 @@ from functools import partial
 from typing import Literal, get_args
 
 from gem._internal.counts import check_count
-from gem._internal.json_integers import dumps
+from gem._internal.json_codec import dumps
 from gem.errors import BadValue, GraderError, SandboxError
 from gem.graders.base import Grade
 from gem.graders.code.checker import Checker

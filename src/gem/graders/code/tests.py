@@ -26,7 +26,7 @@ Next to the tests, in the same dict, there may be
                             expected outputs are then examples of right ones.
     "any_sequence": true    the function may return a deque, a range or an array where a list is expected
 
-Integers may have any length; those of more than 4,300 digits are kept as ``Decimal`` (gem._internal.json_integers).
+Integers may have any length; those of more than 4,300 digits are kept as ``Decimal`` (gem._internal.json_codec).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from gem._internal.json_integers import dumps, loads
+from gem._internal.json_codec import dumps, loads
 from gem._internal.text import short_repr
 from gem.errors import BadValue
 from gem.graders.code.checker import Checker, read_checker
