@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import pickle
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,17 @@ def test_json_lines_are_read_in_order_without_blank_lines(tmp_path):
     path.write_text('{"n": 0}\n\n{"n": 1, "text": "é\\u2028x"}\r\n{"n": 2}', encoding="utf-8")
     assert [row["n"] for row in read_file(path)] == [0, 1, 2]
     assert read_file(path)[1]["text"] == "é\u2028x"
+
+
+def test_integers_of_any_length_are_read_from_json(tmp_path):
+    digits = "7" * 6000
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"n": [{digits}, 12, "{digits}"]}}\n')
+    [row] = read_file(path)
+    assert row["n"] == [Decimal(digits), 12, digits] and type(row["n"][1]) is int
+    path = tmp_path / "a.json"
+    path.write_text(f'[{{"n": -{digits}}}]')
+    assert str(read_file(path)[0]["n"]) == f"-{digits}"
 
 
 def test_parquet_is_read_in_order_across_row_groups(tmp_path):

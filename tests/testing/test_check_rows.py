@@ -77,6 +77,13 @@ def test_rows_are_spaced_over_the_dataset_and_capped_at_its_size(registered):
         check_rows(env_id, rows=0)
 
 
+def test_a_spec_need_not_be_registered():
+    rows = [{"question": "1?", "answer": "a"}, {"question": "2?", "answer": "</answer>"}]
+    assert check_rows(spec("test:Unregistered", rows[:1])).status == "passed"
+    result = check_rows(spec("test:Unregistered", rows))
+    assert (result.status, len(result.items), result.reproduction) == ("failed", 1, "")
+
+
 def test_a_rejected_gold_answer_is_reported_with_a_program_that_reproduces_it(registered):
     rows = [{"question": "1?", "answer": "a"}, {"question": "2?", "answer": "</answer>"}]
     result = check_rows(registered(spec("test:Rows", rows)))
@@ -171,7 +178,7 @@ def test_gold_answers_that_can_never_be_right_are_named_by_row(registered, modul
         ({"inputs": ["1"], "outputs": []}, "lists of the same length"),
         ([], "the column 'tests' must not be empty"),
         ({"inputs": ["1"], "outputs": ["2"], "fn_name": "not a name"}, "not the name of a function"),
-        ("[" * 100_000, "the column 'tests' has tests that cannot be read"),
+        ("[" * 100_000, "the tests in the column 'tests' cannot be read"),
     ],
 )
 def test_tests_that_no_program_can_pass_are_named_without_an_oracle(registered, tests, message):
@@ -183,6 +190,37 @@ def test_tests_that_no_program_can_pass_are_named_without_an_oracle(registered, 
     assert result.status == "failed"
     (item,) = result.items
     assert item.startswith("rows, row 1: ") and message in item
+
+
+PAIR = {"problem": "Print two numbers with sum n.", "tests": {"inputs": ["7"], "outputs": ["1 6"]}}
+CHECKER = (
+    "def check(input, output, answer):\n    return sum(int(t) for t in output.split() if t.isdigit()) == int(input)"
+)
+
+
+def test_rows_with_checkers_are_answered_with_their_solutions(registered):
+    def spec_of(*rows):
+        return EnvSpec("test:Code", "gem.envs.questions.code_env:CodeEnv", {"dataset": rows})
+
+    good = {**PAIR, "checker": CHECKER, "solution": "print(int(input()) - 1, 1)"}
+    assert check_rows(spec_of(good)).status == "passed"
+    assert check_rows(spec_of({**PAIR, "checker": CHECKER})).status == "unchecked"
+    faulty = [
+        ({**good, "solution": "print(1, 1)"}, "the gold answer"),
+        ({**good, "checker": "import sys\nsys.argv"}, "accepts the output '' of every test"),
+        ({**good, "checker": CHECKER.replace("== int", "!= int")}, "rejects the expected output of test 0"),
+        ({**good, "checker": "def check(i, o, a):\n    return o.split()[0] == '1'"}, "IndexError"),
+        (
+            {**good, "checker": f"{CHECKER} or 1 // (output != '9 9\\n') > 1", "solution": "print(9, 9)"},
+            "cannot be graded",
+        ),
+        ({**good, "checker": "int main() {}"}, "must be Python source"),
+    ]
+    result = check_rows(registered(spec_of(good, *(row for row, _ in faulty))))
+    assert (result.status, len(result.items)) == ("failed", len(faulty))
+    for number, (item, (_, message)) in enumerate(zip(result.items, faulty, strict=True), 1):
+        assert item.startswith(f"rows, row {number}: ") and message in item
+    exec(compile(result.reproduction, "shown", "exec"), {"print": lambda *shown: None})
 
 
 def test_an_environment_with_usable_golds_but_no_oracle_is_unchecked(registered):

@@ -1,13 +1,13 @@
 """Load datasets: JSON lines, JSON, CSV and Parquet files, folders, the Hugging Face hub and copies of it, or objects.
 
-Only the start of each line of a JSON lines file is kept in memory. Parquet files are read one row group at a time.
+Only the start of each line of a JSON lines file is kept in memory. Parquet files are read one row group at a time. An
+integer of more than 4,300 digits in JSON becomes a ``decimal.Decimal``, because Python converts no longer ones.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
-import json
 import os
 import re
 import threading
@@ -16,10 +16,12 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
 from gem._internal.imports import is_installed
+from gem._internal.json_codec import loads
 from gem._internal.text import short_repr
 from gem.datasets.rows import ListRows, Mixed, Row, Rows
 from gem.errors import BadValue, install_command, require
@@ -221,9 +223,9 @@ class JsonLines(Rows):
     def row(self, index: int) -> Row:
         line = self._line(index).rstrip()
         try:
-            row = json.loads(line)
+            row = loads(line)
         except (ValueError, RecursionError) as e:
-            error = f"{e.msg} at column {e.colno}" if isinstance(e, json.JSONDecodeError) else str(e)
+            error = f"{e.msg} at column {e.colno}" if isinstance(e, JSONDecodeError) else str(e)
             raise BadValue(f"{self.where(index)} is invalid JSON: {error}, got {_start_of(line)}") from e
         if not isinstance(row, dict):
             raise BadValue(f"{self.where(index)} must be a JSON object, got {_start_of(line)}")
@@ -311,7 +313,7 @@ def _start_of(line: bytes) -> str:
 
 def _read_json_list(path: Path) -> Rows:
     try:
-        rows: Any = json.loads(path.read_text(encoding="utf-8"))
+        rows: Any = loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as e:
         raise BadValue(f"{path}: invalid JSON: {e}") from e
     if not isinstance(rows, list):

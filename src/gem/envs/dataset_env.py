@@ -144,6 +144,10 @@ class DatasetEnv(Env, ABC):
         """Return an error of the open row that open() does not check, or None. Used by ``gem check --rows``."""
         return None
 
+    def gold_action(self) -> str | None:
+        """Return a right answer to the open task, or None. Used by ``gem check --rows`` for ids without an oracle."""
+        return None
+
     def corrupted(self, action: str) -> str | None:
         """Return a wrong answer derived from a right answer to the open task, or None if this is not supported.
 

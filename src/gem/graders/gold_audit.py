@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from gem._internal.json_codec import dumps
 from gem._internal.text import short_repr
 from gem.graders.code.compare import same_output, same_value
 from gem.graders.code.tests import ProgramTest, Suite
@@ -100,9 +101,7 @@ def suite_error(suite: Suite) -> str | None:
 def _compatible(one: ProgramTest, other: ProgramTest, function: str | None) -> bool:
     if function is None:
         return same_output(one.accepted[0], other.accepted[0]) or same_output(other.accepted[0], one.accepted[0])
-    return any(
-        same_value(json.dumps(a), b) or same_value(json.dumps(b), a) for a in one.accepted for b in other.accepted
-    )
+    return any(same_value(dumps(a), b) or same_value(dumps(b), a) for a in one.accepted for b in other.accepted)
 
 
 def _container(text: str) -> str | None:

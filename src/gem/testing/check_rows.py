@@ -1,9 +1,10 @@
 """check_rows(): check that the gold answers of a dataset score 1.0 and that wrong answers score 0.0.
 
-The gold answers come from the oracle that the spec names. The wrong answers come from the environment's ``corrupted``
-method, which changes a gold answer. If this method returns None for a row, only the gold answer of the row is checked.
-Gold answers that no model's answer can equal, such as prose, are found without an oracle by the environment's
-``row_error``. Of an environment that is no DatasetTask, the rows are opened and nothing else.
+The gold answers come from the oracle that the spec names or, if it names none, from the environment's ``gold_action``
+method, such as the correct program in a row. The wrong answers come from its ``corrupted`` method, which changes a gold
+answer. If this method returns None for a row, only the gold answer of the row is checked. Gold answers that no model's
+answer can equal, such as prose, are found without an oracle by the environment's ``row_error``. Of an environment that
+is no DatasetTask, the rows are opened and nothing else.
 
 >>> check_rows("logic:Rules", rows=5).detail
 '5 of 1,000,000 rows, 5 distinct (100.0%)'
@@ -16,14 +17,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from gem._internal.counts import check_count
 from gem._internal.text import counted, one_line, short_repr, shorten
 from gem.datasets import DatasetTask, HasRows, Stream
 from gem.errors import BadValue, GraderError, InfraError, MissingDependency
-from gem.policies import Oracle, oracle
-from gem.registry import EnvSpec, make
+from gem.policies import Oracle
+from gem.registry import ENV_REGISTRY, EnvSpec, make, resolve
 from gem.testing.check import Check, CheckFailed, CheckResult, Unchecked, check, run_checks
 from gem.testing.plain_data import canonical
 
@@ -34,9 +35,10 @@ _WAY_OUT = "Correct or remove these rows; skip_bad_rows=True (--skip-bad-rows) l
 
 @dataclass(frozen=True)
 class DatasetTarget:
-    """The environment to check and the other arguments of check_rows()."""
+    """The environment to check, its spec and the other arguments of check_rows()."""
 
     env: Any
+    spec: EnvSpec
     rows: int | None
     progress: ProgressFunction
 
@@ -47,7 +49,8 @@ def check_rows(
     """Answer rows of an environment's dataset with the gold answer and with a wrong answer.
 
     Args:
-        env_or_id: the spec or the id of an environment with ``dataset``, ``reset(idx=…)`` and an oracle.
+        env_or_id: the id or the spec, registered or not, of an environment with ``dataset``, ``reset(idx=…)`` and an
+            oracle.
         rows: number of rows to answer, evenly spaced over the dataset. None, or a number larger than the dataset,
             answers all rows. Of an environment that generates questions without rows, such as rg:, the number of
             questions; None is 100.
@@ -56,7 +59,8 @@ def check_rows(
     Returns:
         One result for all rows, with the number of distinct prompts. ``items`` names each row that is malformed or
         fails, with its place and the reason; a row does not keep the rows after it from being checked. The status is
-        "unchecked" if the environment has no dataset, or if it has no oracle and no row is faulty.
+        "unchecked" if the environment has no dataset, or if no row is faulty and there is neither an oracle nor a row
+        with a solution.
 
     Raises:
         UnknownEnv: no environment has this id.
@@ -66,8 +70,9 @@ def check_rows(
         MissingDependency: an extra that the environment or its grader needs is not installed.
     """
     check_count("rows", rows, optional=True)
-    with make(env_or_id) as env:
-        [result] = run_checks([gold_answers], DatasetTarget(env, rows, progress), case=_propagate)
+    spec = env_or_id if isinstance(env_or_id, EnvSpec) else ENV_REGISTRY[env_or_id]
+    with make(spec) as env:
+        [result] = run_checks([gold_answers], DatasetTarget(env, spec, rows, progress), case=_propagate)
     return result
 
 
@@ -78,7 +83,8 @@ def gold_answers(target: DatasetTarget) -> str | None:
         return _generated(target)
     if isinstance(dataset := env.dataset, Stream):
         raise Unchecked("the rows of a stream cannot be read by number")
-    player = _oracle(target.env) if isinstance(env, DatasetTask) else None  # others can only be asked to open rows
+    oracle = _oracle(target) if isinstance(env, DatasetTask) else None  # others can only be asked to open rows
+    player = oracle or _RowSolutions(env)
     chosen = list(_spaced_indices(len(dataset), target.rows))
     problems: dict[int, str] = {}
     prompts: Counter[int] = Counter()
@@ -93,19 +99,31 @@ def gold_answers(target: DatasetTarget) -> str | None:
     if isinstance(env, DatasetTask) and (skipped := env.skipped_rows):
         count += f", {skipped:,} malformed rows skipped"
     if problems:
-        script = _reproduction(target.env, min(problems), played=player is not None)
+        script = _script(target, _row_lines(env, min(problems), oracle=oracle is not None))
         more = "; rows=None (--rows all) checks all rows" if len(chosen) < len(dataset) else ""
         detail = f"{counted(len(problems), 'faulty row')} in {count}{more}. {_WAY_OUT}"
         raise CheckFailed(detail, script, list(problems.values()))
-    if player is None:
-        raise Unchecked(f"{count}; no gold answer was played, because the environment has no oracle for single answers")
+    if isinstance(player, _RowSolutions) and not player.found:
+        raise Unchecked(f"{count}; no gold answer was played, because there is no oracle and no row has a solution")
     return count
+
+
+class _RowSolutions:
+    """Answers with the solutions in the rows. ``found`` counts the rows that have one."""
+
+    def __init__(self, env: Any) -> None:
+        self.env, self.found = env, 0
+
+    def act(self, observation: str) -> str | None:
+        gold: str | None = self.env.gold_action()
+        self.found += gold is not None
+        return gold
 
 
 def _generated(target: DatasetTarget) -> str:
     """Check consecutive questions of seed 0 of an environment without rows whose class has ``answer``, such as rg:."""
-    env, player = target.env, _oracle(target.env)
-    if player is None or not hasattr(type(env.unwrapped), "answer"):
+    env = target.env
+    if not hasattr(type(env.unwrapped), "answer") or (player := _oracle(target)) is None:
         raise Unchecked("the environment has neither a dataset nor gold answers")
     count = target.rows or QUESTIONS
     problems: dict[int, str] = {}
@@ -115,8 +133,8 @@ def _generated(target: DatasetTarget) -> str:
             problems[number] = problem
         target.progress(number + 1, count)
     if problems:
-        script = ["import gem", f"env = gem.make({env.env_id!r})", "env.reset(seed=0)"]
-        script += [f"for _ in range({min(problems)}):", "    env.reset()", "print(env.unwrapped.answer)"]
+        asked = [f"for _ in range({min(problems)}):", "    env.reset()"]
+        script = _script(target, ["env.reset(seed=0)", *asked, "print(env.unwrapped.answer)"])
         detail = f"{len(problems):,} of {counted(count, 'generated question')} failed"
         raise CheckFailed(detail, script, list(problems.values()))
     return counted(count, "generated question")
@@ -129,11 +147,9 @@ def _question_error(env: Any, player: Oracle, number: int) -> str | None:
     return _gold_error(env, player.act(prompt))
 
 
-def _oracle(env: Any) -> Oracle | None:
-    try:
-        return oracle(env)
-    except BadValue:
-        return None
+def _oracle(target: DatasetTarget) -> Oracle | None:
+    name = target.spec.oracle
+    return None if name is None else cast(Oracle, resolve(name)(target.env.unwrapped))
 
 
 def _propagate(check: Check[Any]) -> AbstractContextManager[None]:
@@ -156,7 +172,7 @@ def _problem(where: str, check_row: Callable[[], str | None]) -> str | None:
     return None if error is None else f"{where}: {error}"
 
 
-def _row_error(env: Any, player: Oracle | None, idx: int, prompts: Counter[int]) -> str | None:
+def _row_error(env: Any, player: Oracle | _RowSolutions, idx: int, prompts: Counter[int]) -> str | None:
     """Check one row and count its prompt."""
     task = env.unwrapped
     if not isinstance(task, DatasetTask):
@@ -166,9 +182,8 @@ def _row_error(env: Any, player: Oracle | None, idx: int, prompts: Counter[int])
     prompt = env.reset(seed=0, idx=idx)[0]
     prompts[hash(canonical(prompt))] += 1
     error = task.row_error()
-    if error is not None or player is None:
+    if error is not None or (gold := player.act(prompt)) is None:
         return error
-    gold = player.act(prompt)
     if (error := _gold_error(env, gold)) is not None:
         return error
     wrong = task.corrupted(gold)
@@ -185,16 +200,25 @@ def _gold_error(env: Any, gold: str) -> str | None:
     return None if reward == 1.0 else f"the gold answer {short_repr(gold, 60)} scores {reward:g}"
 
 
-def _reproduction(env: Any, idx: int, *, played: bool) -> list[str]:
-    lines = ["import gem", f"env = gem.make({env.env_id!r})"]
-    if not isinstance(env.unwrapped, DatasetTask):
-        return [*lines, f"env.unwrapped.ask_only([{idx}], shuffle=False)", "env.reset(seed=0)"]
-    if not played:
-        return [*lines, f"env.reset(seed=0, idx={idx})", "print(env.unwrapped.row_error())"]
+def _script(target: DatasetTarget, lines: list[str]) -> list[str]:
+    """Return a script that makes the environment and runs these lines; empty if the spec is not registered."""
+    env_id = target.spec.id
+    return ["import gem", f"env = gem.make({env_id!r})", *lines] if ENV_REGISTRY.get(env_id) == target.spec else []
+
+
+def _row_lines(env: Any, idx: int, *, oracle: bool) -> list[str]:
+    """Return lines that open a row, answer it and show the result."""
+    if not isinstance(env, DatasetTask):
+        return [f"env.unwrapped.ask_only([{idx}], shuffle=False)", "env.reset(seed=0)"]
+    if not oracle:
+        return [
+            f"env.reset(seed=0, idx={idx})",
+            "print(env.unwrapped.row_error())",
+            "gold = env.unwrapped.gold_action()",
+            "print(gold, gold and env.step(gold))",
+        ]
     return [
-        "from gem.policies import oracle",
-        *lines,
-        f"gold = oracle(env).act(env.reset(seed=0, idx={idx})[0])",
+        f"gold = gem.policies.oracle(env).act(env.reset(seed=0, idx={idx})[0])",
         "print(gold, env.step(gold))",
         f"wrong = env.reset(seed=0, idx={idx}) and env.unwrapped.corrupted(gold)",
         "print(wrong, env.step(wrong))",
