@@ -203,7 +203,8 @@ def test_rows_with_checkers_are_answered_with_their_solutions(registered):
         return EnvSpec("test:Code", "gem.envs.questions.code_env:CodeEnv", {"dataset": rows})
 
     good = {**PAIR, "checker": CHECKER, "solution": "print(int(input()) - 1, 1)"}
-    assert check_rows(spec_of(good)).status == "passed"
+    other = {**good, "tests": {"inputs": ["7", "7"], "outputs": ["1 6", "2 5"]}}
+    assert check_rows(spec_of(good, other)).status == "passed"
     assert check_rows(spec_of({**PAIR, "checker": CHECKER})).status == "unchecked"
     faulty = [
         ({**good, "solution": "print(1, 1)"}, "the gold answer"),
@@ -215,6 +216,7 @@ def test_rows_with_checkers_are_answered_with_their_solutions(registered):
             "cannot be graded",
         ),
         ({**good, "checker": "int main() {}"}, "must be Python source"),
+        ({**good, "tests": {**PAIR["tests"], "fn_name": "not a name"}}, "not the name of a function"),
     ]
     result = check_rows(registered(spec_of(good, *(row for row, _ in faulty))))
     assert (result.status, len(result.items)) == ("failed", len(faulty))

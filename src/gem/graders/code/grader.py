@@ -28,9 +28,7 @@ Reward = Literal["all", "fraction"]
 
 PASSED, WRONG, NOT_RUN = "passed", "wrong", "not_run"  # statuses of a test, in addition to those in gem.sandbox.Status
 WALL_FACTOR = 6  # seconds that a test may take per CPU second that it may use
-CHECKED_VALUE_BYTES = (
-    1 << 20
-)  # least limit of return values that a checker reads; they may differ from the expected ones
+CHECKED_VALUE_BYTES = 1 << 20  # a return value that a checker reads may be longer than the expected one
 NO_ANSWER = "no such answer"
 MAX_TIMEOUTS = 3  # number of timeouts after which the remaining tests are skipped; 100 timeouts would take minutes
 

@@ -15,10 +15,9 @@ The format is detected from the data, never from the dataset name. Supported for
 Stdin and stdout are strings or lists of lines. The arguments of a function call are a list, JSON text of a list, or
 text with one JSON argument per line. LiveCodeBench uses the last form; its tests have ``"testtype": "functional"`` and
 the name of the function in ``"metadata"``; as on LeetCode, expected floats are rounded, and values within 1e-5 are
-right. LiveCodeBench publishes private tests as base64 of zlib of a pickled string of JSON,
-which is read without unpickling objects. If the arguments are text, the return value can be JSON text too. APPS wraps
-each return value in a list: if all expected values of a task are lists of one item, both the list and the item are
-accepted.
+right. LiveCodeBench publishes private tests as base64 of zlib of a pickled string of JSON, which is read without
+unpickling objects. If the arguments are text, the return value can be JSON text too. APPS wraps each return value in a
+list: if all expected values of a task are lists of one item, both the list and the item are accepted.
 
 Next to the tests, in the same dict, there may be
 
@@ -119,7 +118,7 @@ def read_tests(data: Any) -> Suite:
     r"""Read tests in any of the formats in the module docstring.
 
     Raises:
-        BadValue: if the data has none of these formats or contains no tests, or an option has no such value.
+        BadValue: if the data has none of these formats or contains no tests, or an option has an invalid value.
 
     >>> suite = read_tests('{"inputs": ["1 2\\n"], "outputs": ["3\\n"]}')
     >>> suite.function, suite.tests[0].case.stdin, suite.tests[0].accepted
