@@ -8,21 +8,29 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from gem._internal.latex import plain_forms, unstyled, without_ends
+
 __all__ = [
     "code_blocks",
     "last_boxed",
     "last_tagged",
 ]
 
-# In LaTeX, \{ and \} are literal braces, which neither open nor close a box.
-_BRACES = re.compile(r"\\boxed\s*\{|\\[{}]|[{}]")
+_THINK = re.compile(r"<(/?)think>")
+_BOX = r"\\{1,2}(?:boxed|fbox)(?![a-zA-Z])\s*"  # models also write \\boxed, as in JSON
+_END = r"(?=[ \t]*(?:\Z|[$.,;!?)}*`\n]|\\[\])]))"
+# The token of \boxed 5, \boxed A and \boxed \frac{1}{2}. A word inside a sentence is not one ("the \boxed notation").
+_BARE = (
+    r"(?:[-+]?[0-9]+(?:[.,/][0-9]+)*(?![\w^/*+({\\-]|[.,][0-9])"
+    rf"|(?:[a-zA-Z]+|\\[a-zA-Z]+(?:\{{(?:[^{{}}]|\{{[^{{}}]{{0,200}}\}}){{0,200}}\}})*){_END})"
+)
+# \\, \{ and \} are a line break and literal braces, which neither open nor close a box.
+_MARKS = re.compile(rf"{_BOX}(?:\{{|(?P<bare>{_BARE})|(?P<cut>\Z|[-+]?[0-9]|\\[a-zA-Z]))|\\[\\{{}}]|[{{}}]")
 _PLAIN_BOX = re.compile(r"\\boxed\s*\{([^{}\\]*)\}")  # a box whose content has no braces or commands
 _INTEGER = re.compile(r"[ \t\n]*[+-]?[0-9]{1,18}[ \t\n]*")  # 18 digits fit into 64 bits
-_TEXT_COMMAND = re.compile(r"\\(?:text|math)[a-z]*\s*\{([^{}]*)\}")  # \text{…}, \mathrm{…}, \textbf{…} and so on
 _ARROW = re.compile(r"\\(?:right|longright)?arrow\b|\\to\b|->|=>|→")
 _DECORATION = re.compile(r"\\[,;:! {}]|\\quad\b|[()\[\]{}\"'`$*]")
 _LONGEST_TIDIED = 200  # characters; limited, so that nested boxes take linear time
-_INTEGER_BOX = re.compile(rf"\\boxed\s*\{{({_INTEGER.pattern})\}}")
 
 
 class CodeBlock(NamedTuple):
@@ -39,30 +47,60 @@ class CodeBlock(NamedTuple):
     end: int
 
 
-def boxes(text: str) -> list[str]:
-    r"""Return the contents of all closed ``\boxed{…}``, ordered by their start. Boxes and braces may be nested.
+def outside_thinking(text: str) -> str:
+    """Return a text without its ``<think>…</think>``; a ``<think>`` that is not closed goes to the end.
 
-    >>> boxes(r"\boxed{1}, \boxed{\frac{1}{2}} and \boxed{never closed")
-    ['1', '\\frac{1}{2}']
+    Text before a ``</think>`` without a ``<think>`` is thinking that the chat template opened.
+
+    >>> outside_thinking("<think>4?</think>It is 5."), outside_thinking("4?</think>It is 5. <think>Or 6")
+    ('It is 5.', 'It is 5. ')
     """
-    return [text[start:end] for start, end in _box_spans(text)]
+    if "think>" not in text:
+        return text
+    said: list[str] = []
+    start: int | None = 0  # of the text outside; None inside
+    for match in _THINK.finditer(text):
+        if match[1]:
+            if start is not None:
+                said.clear()
+            start = match.end()
+        elif start is not None:
+            said.append(text[start : match.start()])
+            start = None
+    if start is not None:
+        said.append(text[start:])
+    return "\n".join(part for part in said if part)
+
+
+def boxes(text: str) -> list[str]:
+    r"""Return the contents of all closed ``\boxed{…}`` and ``\fbox{…}``, ordered by their start.
+
+    Boxes and braces may be nested. A box may also hold one token without braces, as in ``\boxed 5``.
+
+    >>> boxes(r"\boxed{1}, \boxed{\frac{1}{2}}, \boxed 3 and \boxed{never closed")
+    ['1', '\\frac{1}{2}', '3']
+    """
+    return [text[start:end] for start, end in _box_spans(text) if end >= 0]
 
 
 def _box_spans(text: str) -> list[tuple[int, int]]:
+    """Return the offsets of the content of each box, ordered; the end is -1 for a box that is cut off."""
     # Return offsets and not strings, because the contents of 30,000 nested boxes would take gigabytes.
     found: list[tuple[int, int]] = []
     stack: list[int | None] = []  # for each open brace: offset of the box's content, or None for a plain brace
-    for match in _BRACES.finditer(text):
-        brace = match.group()
-        if brace == "}":
+    for match in _MARKS.finditer(text):
+        mark = match.group()
+        if match.lastgroup is not None:
+            found.append(match.span("bare") if match.lastgroup == "bare" else (match.end(), -1))
+        elif mark == "}":
             start = stack.pop() if stack else None
             if start is not None:
                 found.append((start, match.start()))
-        elif brace == "{":
+        elif mark == "{":
             stack.append(None)
-        elif brace[1] == "b":
+        elif len(mark) > 2:
             stack.append(match.end())
-    return sorted(found)
+    return sorted([*found, *((start, -1) for start in stack if start is not None)])
 
 
 def tidied(content: str) -> str:
@@ -71,26 +109,30 @@ def tidied(content: str) -> str:
     >>> [tidied(content) for content in (r"\text{5}", "Up.", "reveal (0, 1)", r"A \to C")]
     ['5', 'Up', 'reveal  0, 1', 'A  to  C']
     """
-    while (plain := _TEXT_COMMAND.sub(r"\1", content)) != content:
-        content = plain
-    return _DECORATION.sub(" ", _ARROW.sub(" to ", content)).strip().removesuffix(".").replace("\u2212", "-")
+    plain = _ARROW.sub(" to ", unstyled(content))
+    return _DECORATION.sub(" ", plain).strip().removesuffix(".").replace("\u2212", "-")
 
 
 def last_boxed(text: str, pattern: re.Pattern[str] | None = None) -> str | None:
-    r"""Return the content of the last closed ``\boxed{…}``, or None if there is no such box.
+    r"""Return the content of the last ``\boxed{…}`` or ``\fbox{…}``, or None if there is none or it is cut off.
 
-    With a pattern, boxes whose content the pattern does not fully match are ignored. The pattern is matched with the
-    content as written and, if it has at most 200 characters, tidied(); the content that matches is returned.
+    Boxes inside ``<think>…</think>`` do not count (see outside_thinking()); ``\boxed 5`` holds one token.
 
-    >>> last_boxed(r"not \boxed{up} but \boxed{left}")
-    'left'
+    With a pattern, closed boxes whose content the pattern does not fully match are ignored. The pattern is matched with
+    the content as written and, if it has at most 200 characters, tidied(); the content that matches is returned.
+
+    >>> last_boxed(r"not \boxed{up} but \boxed{left}"), last_boxed(r"\boxed{up}, no, \boxed{le")
+    ('left', None)
     >>> last_boxed(r"\boxed{\text{Up.}}", re.compile("[a-zA-Z]+"))
     'Up'
     """
-    plain = _PLAIN_BOX.match(text, text.rfind(r"\boxed"))
-    if plain is not None and (pattern is None or pattern.fullmatch(plain[1])):
+    plain = _PLAIN_BOX.match(text, text.rfind("box") - 1)
+    if plain is not None and "<" not in text and (pattern is None or pattern.fullmatch(plain[1])):
         return plain[1]  # fast path: the last box is simple, so the braces of the text need not be matched
+    text = outside_thinking(text)
     for start, end in reversed(_box_spans(text)):
+        if end < 0:
+            return None
         if pattern is None or pattern.fullmatch(text, start, end):
             return text[start:end]
         if end - start <= _LONGEST_TIDIED and pattern.fullmatch(content := tidied(text[start:end])):
@@ -101,26 +143,40 @@ def last_boxed(text: str, pattern: re.Pattern[str] | None = None) -> str | None:
 def last_boxed_int(text: str) -> int | None:
     r"""Return the integer in the last ``\boxed{…}`` that contains only an integer, or None if there is no such box.
 
-    An integer has at most 18 ASCII digits, and may have a sign and surrounding whitespace. See tidied() for what may
-    surround it.
+    An integer has at most 18 ASCII digits, and may have a sign and surrounding whitespace. See last_boxed() for boxes
+    that do not count, and tidied() for what may surround the integer.
 
     >>> last_boxed_int(r"\boxed{7} then \boxed{ \text{0}. }"), last_boxed_int("7")
     (0, None)
     """
-    plain = _INTEGER_BOX.match(text, text.rfind(r"\boxed"))
-    content = plain[1] if plain is not None else last_boxed(text, _INTEGER)
+    content = last_boxed(text, _INTEGER)
     return None if content is None else int(content)
+
+
+def readings(answer: str) -> list[str]:
+    r"""Return an answer as written and then, where they differ, as plain text: what LaTeX and Markdown show.
+
+    Styles such as ``\text{…}`` and ``**…**``, dollar signs and a final full stop are removed; escaped characters and
+    operators are written as in ASCII or as in Unicode. A command that is not known stays as it is.
+
+    >>> readings("True"), readings(r"\text{True}."), readings(r"3 \times x^{2}")[1:]
+    (['True'], ['\\text{True}.', 'True.', 'True'], ['3 * x**2', '3 × x**2'])
+    """
+    forms = plain_forms(answer)
+    ends = [inner for form in forms or [answer] for inner in without_ends(form)]
+    return list(dict.fromkeys(each for each in (answer, *forms, *ends) if each))
 
 
 def last_tagged(text: str, tag: str) -> str | None:
     """Return the content of the last closed ``<tag>…</tag>`` without surrounding whitespace.
 
-    If the tags are nested, only the innermost tag counts. Returns None if there is no closed tag.
+    If the tags are nested, only the innermost tag counts. Returns None if there is no closed tag outside of thinking;
+    see outside_thinking().
 
     >>> last_tagged("<answer>4</answer> no: <answer> 5 </answer>", "answer")
     '5'
     """
-    found, start = None, None
+    found, start, text = None, None, outside_thinking(text)
     for match in re.finditer(f"<(/?){re.escape(tag)}>", text):
         if not match[1]:
             start = match.end()

@@ -3,7 +3,7 @@ r"""Question answering: short answers, compared with the reference answers after
 Action       text with the answer in the format that the prompt asks for, by default the last ``<answer>…</answer>``.
 Observation  the question and the answer format; after the answer, whether it was correct.
 Reward       1.0 for an exact match (see gem.graders.exact), else 0.0; with ``reward="f1"`` the F1 score, with a
-             function its verdict. -0.1 if no answer is found.
+             function its verdict. -0.1 if no answer is found. LaTeX is read as text: ``\text{True}`` is True.
 Ends         terminated after the first action.
 
 >>> env = QaEnv(dataset=[{"question": "Who wrote Faust?", "answer": ["Goethe", "J. W. von Goethe"]}])
@@ -27,6 +27,7 @@ from gem.errors import BadValue
 from gem.graders import Grade
 from gem.graders.exact import exact_match, f1
 from gem.graders.gold_audit import gold_error
+from gem.parsing import readings
 from gem.registry import resolve
 
 Grader = Callable[[str, "str | list[str]"], Grade]
@@ -57,7 +58,7 @@ class QaEnv(AnswerEnv):
         load_from_cache_file: has no effect.
         answer_format: see AnswerFormat. None means "boxed" if extract_boxed is True, else "tag".
         reward: how answers are graded: "exact", "f1", or a grader of yours, a function or "module:function" of one. It
-            gets the answer and the reference answer or list of them, and returns a Grade.
+            gets the answer as written and the reference answer or list of them, and returns a Grade.
         max_turns: at least 1. An episode has one turn, whatever the limit is.
 
     Raises:
@@ -114,6 +115,8 @@ class QaEnv(AnswerEnv):
         answer = self.extractor(action)
         if answer is None:
             return None
+        if self.reward in GRADERS:
+            return max((self.grade(each, self.answer) for each in readings(answer)), key=lambda grade: grade.reward)
         grade = self.grade(answer, self.answer)
         if not isinstance(grade, Grade):
             raise BadValue(f"the grader {self.reward!r} must return a gem.graders.Grade, got {short_repr(grade, 80)}")
