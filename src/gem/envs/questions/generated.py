@@ -87,7 +87,7 @@ class _Family(MathEnv):
         super().__init__(dataset=rows, question_key="text", seed=seed, answer_format=answer_format, timeout=timeout)
 
     def not_worked_out(self, answer: str) -> str | None:
-        return super().not_worked_out(answer) or unfinished(answer, self.golds[0])
+        return unfinished(answer, self.golds[0]) or super().not_worked_out(answer)
 
 
 class MathFamilyEnv(_Family):

@@ -12,6 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from gem._internal.latex import plain_forms
 
@@ -27,69 +28,105 @@ _ROOT = re.compile(r"\\?sqrt|√")
 _DIVISION = re.compile(r"\\[cdt]?frac|/\s*(?=[\d(\\{])|\\div|÷")
 _PRODUCT = re.compile(r"[\w)}]\s*(?:\\times|\\cdot|\*)?\s*(?:\\left\s*)?\(|\)\s*(?:\^|\*|\\cdot|\\times|\d|[a-z])")
 
-# Of restates(). The tokens have no brackets, so that (12+34) and \sin(60^\circ) are 12+34 and \sin 60^\circ.
+# For restates(). The words have no brackets, so that (12+34) and \sin(60^\circ) are 12+34 and \sin 60^\circ.
 _WORD = re.compile(r"\\?[a-zA-Z]+|\d+(?:\.\d+)?|\*\*|[<>!]=|[^\s()\[\]{}$.?]")
+_ASCII = {**dict.fromkeys("×·⋅∙", "*"), "−": "-", "÷": "/", "≤": "<=", "≥": ">=", "√": " sqrt ", "²": "**2", "³": "**3"}
 _FUNCTIONS = frozenset(
-    "sqrt binom log ln lg exp sin cos tan cot sec csc asin acos atan gcd lcm max min mod bmod pmod det".split()  # noqa: SIM905
+    [
+        *("sqrt", "log", "ln", "lg", "exp", "sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos", "atan", "gcd"),
+        *("lcm", "max", "min", "mod", "bmod", "pmod", "det", "binom", "choose", "sum", "prod", "int", "lim"),
+        *("lfloor", "lceil"),
+    ]
 )
-_SIGNS = frozenset(["+", "-", "−", "±", "*", "×", "·", "/", "÷", "**", "!", "|", "√", "∑", "∫"])
-_COMMANDS = re.compile(
-    r"\\(?:sum|prod|int|lim|lfloor|lceil|overline|dot|binom|cdot|bmod|pmod|mod|gcd|lcm|max|min|lg|d?det|cup|cap|choose)"
+_SIGNS = frozenset(["+", "-", "±", "*", "/", "**", "!", "|"])
+_UNION = re.compile(r"\\[{}]\s*\\(?:cup|cap|setminus)")  # of sets; that of intervals is a notation
+_DIVIDED = re.compile(r"÷|\\div(?![a-z])")
+_PARTS = re.compile(r"(?<!\\)[,;]|\b(?:and|or|is|are)\b|\\quad")
+_NAMED = re.compile(r"\\?[a-zA-Z]+(?: _ ?\w)?(?: ')*(?: [a-zA-Z])*")  # x, x_1, f(x), \angle ABC, in words
+_TASK = re.compile(
+    r"\b(?:convert|express|write|rewrite|change|simplify|reduce|evaluate|compute|calculate|expand|factor|what is) "
+    r"(?:the (?:[a-z]+ )?(?:number|fraction|decimal|percentage|expression|angle|ratio|polynomial) )?"
+    r"(?:\$([^$]+)\$|(\S*\d\S*))",
+    re.IGNORECASE,
 )
-_PARTS = re.compile(r"(?<!\\)[,;]|\band\b|\bor\b|\\quad")
-_NAMED = re.compile(r"\\?[a-zA-Z]+(?:_\w)?'*(?:\s+[a-zA-Z])*")  # f, x_1, f(x), \angle ABC, as tokens
 _OPTIONS = re.compile(r"(?:\(A\)|(?<![\w\\$])A\s*[.)、．:])(?=.*(?:\(B\)|(?<![\w\\$])B\s*[.)、．:]))", re.DOTALL)
 
 
 def restates(answer: str, question: str, golds: Sequence[str]) -> str | None:
-    r"""Return a reason if a part of the answer is copied from the question with operations in it, else None.
+    r"""Return a reason if a part of the answer is copied from the question and is not worked out, else None.
 
-    Texts are compared without styles, spaces and brackets. A part that a gold answer has as well, in any order, is not
-    copied, nor is one of the options of the question, a fraction in lowest terms or a part of a chain of equalities
-    of which another member is worked out.
+    Copied is an expression with operations that occurs in the question, and the one that the question says to convert
+    or to evaluate. Texts are compared without styles, spaces and brackets. What a gold answer has as well, in any
+    order, is worked out. So are the options of the question, fractions in lowest terms, and chains of equalities of
+    which one member is worked out.
     """
-    parts = [part for part in _PARTS.split(answer) if _has_operation(_words(part))]
-    if not parts:
+    if answer.strip().isdigit():
         return None
-    asked = _joined(_words(_OPTIONS.split(question, maxsplit=1)[0]))
-    forms = [
-        _words(text) for gold in golds for piece in [gold, *_PARTS.split(gold)] for text in [piece, *piece.split("=")]
-    ]
-    copied = any(
-        _is_copied(part, asked, forms)
-        or all(
-            _is_copied(each, asked, forms) for each in part.split("=") if not _NAMED.fullmatch(" ".join(_words(each)))
-        )
-        for part in parts
+    question = _OPTIONS.split(question, maxsplit=1)[0]
+    pieces = [piece for gold in golds for piece in [gold, *_PARTS.split(gold)]]
+    task = _Task(
+        words=_joined(_words(question)),
+        objects=[_words(match[1] or match[2].rstrip(".?")) for match in _TASK.finditer(question)],
+        golds=[_words(each) for piece in pieces for each in [piece, *piece.split("=")]],
+        divided=any(map(_DIVIDED.search, golds)),
     )
-    return "the answer repeats an expression of the question" if copied else None
+    return "the answer repeats an expression of the question" if any(map(task.has, _PARTS.split(answer))) else None
 
 
-def _is_copied(part: str, asked: str, forms: list[list[str]]) -> bool:
-    words = _words(part)
-    if not _has_operation(words) or _is_fraction(part) or _joined(words) not in asked:
-        return False
-    return not any(Counter(words) == Counter(form) or _joined(words) in _joined(form) for form in forms)
+class _Task(NamedTuple):
+    """A question, and the forms in which its gold answers and their parts are written."""
+
+    words: str
+    objects: list[list[str]]
+    golds: list[list[str]]
+    divided: bool
+
+    def has(self, part: str) -> bool:
+        """Return whether a part of an answer, or each member of a chain of equalities, is copied."""
+        members = [each for each in part.split("=") if not _NAMED.fullmatch(" ".join(_words(each)))]
+        return self._has_member(part) or (bool(members) and all(map(self._has_member, members)))
+
+    def _has_member(self, text: str) -> bool:
+        words, divided = _words(text), _DIVIDED.search(text) is not None
+        if not words or (len(words) == 1 and words[0].isdigit()):
+            return False
+        if divided is self.divided and any(_is_same(words, gold) for gold in self.golds):
+            return False
+        if words in self.objects:
+            return True
+        operation = divided or (_has_operation(words) and not _is_fraction(words)) or _UNION.search(text) is not None
+        return operation and _joined(words) in self.words
 
 
 def _words(text: str) -> list[str]:
     forms = plain_forms(text)
-    return _WORD.findall(forms[1] if len(forms) > 1 else text)
+    text = forms[1] if len(forms) > 1 else text
+    return _WORD.findall("".join(_ASCII.get(character, character) for character in text))
 
 
 def _joined(words: list[str]) -> str:
     return f" {' '.join(words)} "
 
 
+def _is_same(words: list[str], gold: list[str]) -> bool:
+    return Counter(words) == Counter(gold) or _joined(words) in _joined(gold)
+
+
 def _has_operation(words: list[str]) -> bool:
-    return any(
-        word in _FUNCTIONS or _COMMANDS.fullmatch(word) or (word in _SIGNS and at) for at, word in enumerate(words)
-    )
+    before = ""
+    for word in words:
+        if word.lstrip("\\") in _FUNCTIONS:
+            return True
+        if word in _SIGNS and (before[-1:].isalnum() or before in ("%", "°", "!", "'", "|")):
+            return True  # and not a sign of a number
+        before = word
+    return False
 
 
-def _is_fraction(part: str) -> bool:
-    match = re.fullmatch(r"-?(\d+)/(\d+)", "".join(_words(part)))
-    return match is not None and "÷" not in part and r"\div" not in part and math.gcd(int(match[1]), int(match[2])) == 1
+def _is_fraction(words: list[str]) -> bool:
+    """Return whether an expression is a fraction in lowest terms."""
+    match = re.fullmatch(r"-?(\d+)/(\d+)", "".join(words))
+    return match is not None and math.gcd(int(match[1]), int(match[2])) == 1
 
 
 def unfinished(answer: str, gold: str) -> str | None:
