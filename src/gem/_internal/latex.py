@@ -19,10 +19,11 @@ _SIMPLE = re.compile(r"[\w.]*|\([^()]*\)")
 # Marks in the plain text: the end of a power, and a fraction, which has brackets unless it is all of the text.
 _GAP, _OPEN, _CLOSE = "\0\1\2"
 _JOINED = re.compile(rf"(?<=\w){_GAP}+(?=\w)")  # 2^{3}5 is not 2**35
-_LONE_FRACTION = re.compile(rf"\s*(-?){_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}\s*")
+_LONE_FRACTION = re.compile(rf"([\s$*]*-?){_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}([\s$*.]*)")
 _WITHOUT_MARKS = dict.fromkeys(map(ord, (_GAP, _OPEN, _CLOSE)))
 _TO_BRACKETS = str.maketrans({_OPEN: "(", _CLOSE: ")", _GAP: None})
 _DEEPEST = 50  # nested groups and arguments
+_LONGEST = 50_000  # characters
 _ENDS = (("**", "**"), ("`", "`"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("``", "''"))
 _MOST_ENDS = 4
 _FUNCTIONS = ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "log", "ln", "exp")
@@ -93,12 +94,12 @@ def without_ends(text: str) -> list[str]:
 
 
 def plain_forms(text: str) -> list[str]:
-    r"""Return a LaTeX text without styles, in ASCII and in Unicode; no texts if it has nothing of LaTeX.
+    r"""Return a LaTeX text without styles, in ASCII and in Unicode; no texts if it has nothing of LaTeX or is too long.
 
     >>> plain_forms(r"\text{a\_b} \leq \frac{x+1}{2}")
     ['a\\_b \\leq \\frac{x+1}{2}', 'a_b <= ((x+1)/2)', 'a_b ≤ ((x+1)/2)']
     """
-    if not _LATEX.search(text):
+    if len(text) > _LONGEST or not _LATEX.search(text):
         return []
     try:
         return [unstyled(text), _Plain(text, 0).text(), _Plain(text, 1).text()]
@@ -126,7 +127,7 @@ class _Plain:
         """Return the text. Raises _TooDeep."""
         text = self._until("")
         lone = _LONE_FRACTION.fullmatch(text)
-        text = lone[1] + lone[2] if lone else _JOINED.sub(" ", text).translate(_TO_BRACKETS)
+        text = "".join(lone.groups()) if lone else _JOINED.sub(" ", text).translate(_TO_BRACKETS)
         text = _POWER_OF_TEN.sub(r"e\1", text).replace("``", '"').replace("''", '"').strip()
         return "\n".join(" ".join(line.split()) for line in text.split("\n")) if self._table else text
 

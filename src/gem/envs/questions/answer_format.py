@@ -74,7 +74,7 @@ class AnswerOracle:
         return written
 
 
-_MARKED = re.compile(r"\S\s*\\boxed|<answer>|^```", re.MULTILINE)  # a box at the start of a text is allowed
+_MARKED = re.compile(r"\S\s*\\(?:boxed|fbox)|<answer>|^```", re.MULTILINE)  # a box at the start of a text is allowed
 _HOW = {
     "boxed": r"put your final answer in \boxed{}.",
     "tag": "put your final answer between <answer> and </answer>.",

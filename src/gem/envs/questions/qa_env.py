@@ -136,7 +136,7 @@ class QaEnv(AnswerEnv):
     @staticmethod
     def check_correct(model_answer: str, gt_answer: str | list[str]) -> bool:
         """Return whether an answer matches a reference answer. Kept for compatibility with the published package."""
-        return exact_match(model_answer, gt_answer).correct
+        return any(exact_match(each, gt_answer).correct for each in readings(model_answer))
 
     def secrets(self) -> list[str]:
         """Return the reference answers of at least 6 characters that do not occur in the question."""

@@ -44,6 +44,7 @@ _FORMULA = re.compile(
     r"|(?<!\d)\d{1,40}(?!\d)|[\s+*/().,-])*"
 )
 _FORMULA_TOKEN = re.compile(rf"\*\*|({_FUNCTION})|pi|[A-Za-z]|\d+(?:\.\d+)?|\S")
+_DRESSED = re.compile(r"\\|^[*`$]|[0-9]\.$")  # in LaTeX or Markdown, or a number with a full stop
 _TOWER = re.compile(r"\*\*\s*[(-]*\s*\d{4}|\*\*\s*\(*\s*-?[\w.]+\s*\)*\s*\*\*")  # x**9999, x**y**z
 _ALLOWED = {
     **dict.fromkeys(["binary_matrix", "n_queens", "spiral_matrix", "string_insertion"], _LISTS),
@@ -221,10 +222,14 @@ class ReasoningGymEnv(Env):
     def _best_score(self, answer: str) -> float:
         """Return the highest score of the readings of an answer."""
         read = readings(answer)
+        if self.answer in read:
+            return self._score(self.answer)
+        # Some scorers ignore what they cannot read, such as \text{5 in \text{5, 6}.
+        plain = [each for each in read if not _DRESSED.search(each)] or read
         if _ALLOWED.get(self.name) is _FORMULA:
-            read += map(with_products, read[1:])
+            plain += [with_products(each) for each in plain if each != answer]
         best = 0.0
-        for each in dict.fromkeys(read):
+        for each in dict.fromkeys(plain):
             best = max(best, self._score(each))
             if best == 1.0:
                 break
