@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gem._internal.latex import plain_forms
+from gem.parsing import plain_forms
 
 _BINARY = r"(?<=[\w)}\]!%])\s*"
 _TIMES = r"(?:\\times|\\cdot|[*×·])"
