@@ -201,6 +201,7 @@ def test_an_answer_outside_of_thinking_counts_wherever_it_stands():
         (r"$\frac{1}{2}$", ["$1/2$", "1/2"]),
         (r"-\frac{1}{2}.", ["-1/2.", "-1/2"]),
         (r"2^{3}5", ["2**3 5"]),
+        (r"\frac{x^{2}}{y}", ["(x**2)/y"]),
         (r"2\frac{1}{3}", ["2(1/3)"]),
         (r"8 \div \frac{4}{2}", ["8 / (4/2)", "8 ÷ (4/2)"]),
         (r"A \to B\to C", ["A -> B->C", "A → B→C"]),

@@ -29,6 +29,7 @@ _BARE = (
 _MARKS = re.compile(rf"{_BOX}(?:\{{|(?P<bare>{_BARE})|(?P<cut>\Z|[-+]?[0-9]|\\[a-zA-Z]))|\\[\\{{}}]|[{{}}]")
 _PLAIN_BOX = re.compile(r"\\boxed\s*\{([^{}\\]*)\}")  # a box whose content has no braces or commands
 _INTEGER = re.compile(r"[ \t\n]*[+-]?[0-9]{1,18}[ \t\n]*")  # 18 digits fit into 64 bits
+_INTEGER_BOX = re.compile(rf"\\boxed\s*\{{({_INTEGER.pattern})\}}")
 _ARROW = re.compile(r"\\(?:right|longright)?arrow\b|\\to\b|->|=>|→")
 _DECORATION = re.compile(r"\\[,;:! {}]|\\quad\b|[()\[\]{}\"'`$*]")
 _LONGEST_TIDIED = 200  # characters; limited, so that nested boxes take linear time
@@ -196,7 +197,8 @@ def last_boxed_int(text: str) -> int | None:
     >>> last_boxed_int(r"\boxed{7} then \boxed{ \text{0}. }"), last_boxed_int("7")
     (0, None)
     """
-    content = last_boxed(text, _INTEGER)
+    plain = _INTEGER_BOX.match(text, text.rfind("box") - 1)
+    content = plain[1] if plain is not None and "<" not in text else last_boxed(text, _INTEGER)
     return None if content is None else int(content)
 
 
@@ -357,7 +359,7 @@ class _Plain:
         """Return the text. Raises _TooDeep."""
         text = self._until("")
         lone = _LONE_FRACTION.fullmatch(text)
-        text = "".join(lone.groups()) if lone else _JOINED.sub(" ", text).translate(_TO_BRACKETS)
+        text = _JOINED.sub(" ", "".join(lone.groups()) if lone else text).translate(_TO_BRACKETS)
         text = _POWER_OF_TEN.sub(r"e\1", text).replace("``", '"').replace("''", '"').strip()
         return "\n".join(" ".join(line.split()) for line in text.split("\n")) if self._table else text
 

@@ -71,6 +71,8 @@ x = 12+34 || 46 || Compute $12 + 34$.
 |x|<3 || (-3,3) || Solve $|x|<3$.
 12+34, 5\cdot 6 || 46, 30 || What are $12+34$ and $5\cdot 6$?
 \{1,2\} \cup \{2,3\} || \{1,2,3\} || Which set is $\{1,2\}\cup\{2,3\}$?
+\log_2 8 || \log_2 8 = 3 || Evaluate $\log_2 8$.
+\frac{27}{3} || 9 || Find the quotient: $\frac{27}{3}$
 1101_{2} || 13 || Write $1101_2$ in base 10.
 120^\circ || \frac{2\pi}{3} || Convert $120^\circ$ to radians.
 """
@@ -80,6 +82,10 @@ x^2+1 || x^2+1 || Which of $x^2+1$, $x^2-1$ is irreducible over the reals?
 1+x^2 || x^{2}+1 || Which of $1+x^2$, $x^2-1$ is irreducible over the reals?
 3\sqrt{2} || B || Which equals $\sqrt{18}$? (A) $2\sqrt2$ (B) $3\sqrt{2}$ (C) 4
 2n-1 || a_n = 2n-1 || What is the general term of $1, 3, \dots, 2n-1$?
+A = \binom{1}{2-t} || \binom{1}{2-t} || For the vector $A = \binom{1}{2-t}$, compute $-(-A)$.
+\frac{1}{x} || f^{-1}(x) = \frac{1}{x} || What is the inverse of $f(x) = \frac{1}{x}$?
+x^2+y^2=25 || x^2+y^2=25 || Reflect the circle $x^2+y^2=25$ in the origin.
+\log_2 8 = 3 || \log_2 8 = 3 || Evaluate $\log_2 8$.
 12+34 = 46 || 46 || Compute $12 + 34$.
 x > 0 || (0, \infty) || Let $x > 0$. For which $x$ is $\log x$ defined?
 -1 \le x \le 1 || [-1, 1] || If $-1 \le x \le 1$, which $x$ may be the sine of an angle?

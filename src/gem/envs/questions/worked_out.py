@@ -42,11 +42,11 @@ _SIGNS = frozenset(["+", "-", "±", "*", "/", "**", "!", "|"])
 _UNION = re.compile(r"\\[{}]\s*\\(?:cup|cap|setminus)")  # of sets; that of intervals is a notation
 _DIVIDED = re.compile(r"÷|\\div(?![a-z])")
 _PARTS = re.compile(r"(?<!\\)[,;]|\b(?:and|or|is|are)\b|\\quad")
-_NAMED = re.compile(r"\\?[a-zA-Z]+(?: _ ?\w)?(?: ')*(?: [a-zA-Z])*")  # x, x_1, f(x), \angle ABC, in words
+_NAME_OF_VALUE = re.compile(r"\\?[a-zA-Z]+(?: _ ?\w)?(?: ')*(?: [a-zA-Z])*")
 _TASK = re.compile(
-    r"\b(?:convert|express|write|rewrite|change|simplify|reduce|evaluate|compute|calculate|expand|factor|what is) "
-    r"(?:the (?:[a-z]+ )?(?:number|fraction|decimal|percentage|expression|angle|ratio|polynomial) )?"
-    r"(?:\$([^$]+)\$|(\S*\d\S*))",
+    r"\b(?:convert|express|write|rewrite|change|round|simplify|reduce|evaluate|compute|calculate|expand|factor"
+    r"|what is) (?:the (?:[a-z]+ )?(?:number|fraction|decimal|percentage|expression|angle|ratio|polynomial) )?"
+    r"(?:\$([^$]+)\$|(\S*\d\S*))|:\s*\$([^$]+)\$[\s.?]*\Z",
     re.IGNORECASE,
 )
 _OPTIONS = re.compile(r"(?:\(A\)|(?<![\w\\$])A\s*[.)、．:])(?=.*(?:\(B\)|(?<![\w\\$])B\s*[.)、．:]))", re.DOTALL)
@@ -63,11 +63,11 @@ def restates(answer: str, question: str, golds: Sequence[str]) -> str | None:
     if answer.strip().isdigit():
         return None
     question = _OPTIONS.split(question, maxsplit=1)[0]
-    pieces = [piece for gold in golds for piece in [gold, *_PARTS.split(gold)]]
+    asked = _joined(_words(question))
     task = _Task(
-        words=_joined(_words(question)),
-        objects=[_words(match[1] or match[2].rstrip(".?")) for match in _TASK.finditer(question)],
-        golds=[_words(each) for piece in pieces for each in [piece, *piece.split("=")]],
+        words=asked,
+        objects=[_words(match[match.lastindex or 0].rstrip(".?")) for match in _TASK.finditer(question)],
+        golds=[words for gold in golds for part in [gold, *_PARTS.split(gold)] for words in _forms(part, asked)],
         divided=any(map(_DIVIDED.search, golds)),
     )
     return "the answer repeats an expression of the question" if any(map(task.has, _PARTS.split(answer))) else None
@@ -82,11 +82,12 @@ class _Task(NamedTuple):
     divided: bool
 
     def has(self, part: str) -> bool:
-        """Return whether a part of an answer, or each member of a chain of equalities, is copied."""
-        members = [each for each in part.split("=") if not _NAMED.fullmatch(" ".join(_words(each)))]
-        return self._has_member(part) or (bool(members) and all(map(self._has_member, members)))
+        """Return whether a part of an answer is copied: an equation, or each of its sides, other than a name."""
+        sides = [side for side in part.split("=") if not _is_name(_words(side))]
+        equation = len(sides) > 1 and self._has_side(part)
+        return equation or (bool(sides) and all(map(self._has_side, sides)))
 
-    def _has_member(self, text: str) -> bool:
+    def _has_side(self, text: str) -> bool:
         words, divided = _words(text), _DIVIDED.search(text) is not None
         if not words or (len(words) == 1 and words[0].isdigit()):
             return False
@@ -96,6 +97,17 @@ class _Task(NamedTuple):
             return True
         operation = divided or (_has_operation(words) and not _is_fraction(words)) or _UNION.search(text) is not None
         return operation and _joined(words) in self.words
+
+
+def _forms(gold: str, asked: str) -> list[list[str]]:
+    r"""Return the words of a gold answer and of its sides.
+
+    A side that the question has is left out if another one is its value: \log_2 8 of \log_2 8 = 3.
+    """
+    whole, sides = _words(gold), list(map(_words, re.split(r"=|\\approx|≈", gold)))
+    found = [side for side in sides if not (_has_operation(side) and _joined(side) in asked)]
+    values = [side for side in found if not any(len(word) == 1 and word.isalpha() for word in side)]
+    return found if values and len(found) < len(sides) and _joined(whole) not in asked else [whole, *sides]
 
 
 def _words(text: str) -> list[str]:
@@ -123,9 +135,14 @@ def _has_operation(words: list[str]) -> bool:
     return False
 
 
+def _is_name(words: list[str]) -> bool:
+    r"""Return whether an expression names a value, as x, x_1, f(x) and \angle ABC do."""
+    return _NAME_OF_VALUE.fullmatch(" ".join(words)) is not None and not _has_operation(words)
+
+
 def _is_fraction(words: list[str]) -> bool:
     """Return whether an expression is a fraction in lowest terms."""
-    match = re.fullmatch(r"-?(\d+)/(\d+)", "".join(words))
+    match = re.fullmatch(r"(?:- )?(\d+) / (\d+)", " ".join(words))
     return match is not None and math.gcd(int(match[1]), int(match[2])) == 1
 
 
