@@ -85,6 +85,8 @@ def test_expected_outputs_do_not_appear_in_the_prompt_or_the_state():
         ("first\n```python\na\n```\nno, better:\n```python\nb\n```\nas asked", "b\n"),
         ("```python\na\n```\nit prints\n```text\n3\n```", "a\n"),
         ("~~~python\na\n~~~", "a\n"),
+        ("<think>\n```python\na\n```\n</think>\n```python\nb\n```", "b\n"),
+        ("```python\na\n```\n<think>or\n```python\nb\n```\n", "a\n"),
     ],
 )
 def test_the_last_block_that_may_be_python_is_the_program(answer, program):

@@ -36,6 +36,35 @@ def test_the_last_tagged_answer_is_compared_with_every_reference_answer(action, 
     assert (step.reward, step.terminated) == (pytest.approx(reward), True)
 
 
+@pytest.mark.parametrize("kwargs", [{}, {"reward": "f1"}, {"extract_boxed": True}, {"answer_format": "plain"}])
+@pytest.mark.parametrize(
+    "form", [r"\text{%s}", r"\textbf{%s.}", r"\mathrm{%s}", "**%s**", "`%s`.", r"\boxed{%s}", r"\text{\emph{%s}}."]
+)
+def test_the_styles_of_an_answer_do_not_count(kwargs, form):
+    env, _ = opened({"question": "Is it?", "answer": "True"}, **kwargs)
+    assert env.step(env.format.write(form % "True")).reward == 1.0
+    env.reset(seed=0)
+    assert env.step(env.format.write(form % "False")).reward == 0.0
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "reply"),
+    [
+        ({}, "<think><answer>Goethe</answer></think> Hm."),
+        ({}, "<think>So <answer>Goethe</answer>"),
+        ({}, "<answer>Goethe</answer> or rather <answer>Schi"),
+        ({}, "<answer>Goethe</answer> or rather <answer></answer>"),
+        ({"extract_boxed": True}, r"It is \boxed{Goethe}</think>, I think."),
+        ({"extract_boxed": True}, r"\boxed{Goethe}, or rather \boxed{Schi"),
+        ({"extract_boxed": True}, r"\boxed{Goethe}, or rather \boxed{}"),
+        ({"answer_format": "plain"}, "<think>Goethe"),
+        ({"answer_format": "code"}, "<think>\n```\nGoethe\n```\n</think>"),
+    ],
+)
+def test_thoughts_and_answers_that_are_taken_back_are_no_answer(kwargs, reply):
+    assert opened(**kwargs)[0].step(reply).info["invalid"] == "no_answer"
+
+
 def test_the_f1_reward_gives_part_of_the_credit():
     reward = opened({"question": "Where?", "answer": "New York City"}, reward="f1")[0].step("<answer>New York</answer>")
     assert reward.reward == pytest.approx(0.8)  # precision 1, recall 2/3
@@ -90,6 +119,9 @@ def test_a_grader_of_ones_own_decides(how, monkeypatch):
     assert (step.reward, step.observation) == (1.0, "near")
     env.reset(seed=0)
     assert env.step("<answer>4</answer>").reward == 0.0
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="text"):  # it gets the answer as written
+        env.step(r"<answer>\text{3.2}</answer>")
 
 
 def test_a_grader_of_ones_own_must_be_one_and_return_a_grade():

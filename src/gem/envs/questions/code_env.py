@@ -40,7 +40,7 @@ from gem.graders.code.checker import syntax_tree
 from gem.graders.code.grader import CodeGrader, Reward
 from gem.graders.code.tests import OPTIONS, SPLIT_TESTS, Suite, read_tests
 from gem.graders.gold_audit import suite_error
-from gem.parsing import code_blocks
+from gem.parsing import code_blocks, outside_thinking
 from gem.sandbox import Limits, Sandbox, get_sandbox
 from gem.sandbox.factory import backend_of_published_name
 from gem.seeding import derive
@@ -205,14 +205,14 @@ class CodeEnv(DatasetEnv):
 
 
 def program_in(action: str) -> str | None:
-    r"""Return the last fenced code block that is labeled as Python or has no label.
+    r"""Return the last fenced code block outside of thinking that is labeled as Python or has no label.
 
     Returns None if there is no such block or the last such block is blank.
 
     >>> program_in("```python\nprint(1)\n```\nIt prints:\n```text\n1\n```\n")
     'print(1)\n'
     """
-    programs = [block.code for block in code_blocks(action) if block.language in _PYTHON]
+    programs = [block.code for block in code_blocks(outside_thinking(action)) if block.language in _PYTHON]
     return programs[-1] if programs and programs[-1].strip() else None
 
 

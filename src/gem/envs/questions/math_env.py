@@ -2,7 +2,8 @@ r"""Math questions with one answer, graded by gem.graders.math.
 
 Action       text holding the answer in the format that the prompt asks for: the last ``\boxed{…}`` by default.
 Observation  the question with the answer format; after the answer, whether it was right.
-Reward       1.0 if the answer equals the gold answer, else 0.0; -0.1 if no answer is found.
+Reward       1.0 if the answer equals the gold answer, else 0.0; -0.1 if no answer is found. An answer that repeats
+             an expression of the question is not worked out, unless the gold answer has this form.
 Ends         terminated after one answer.
 
 step() raises GraderError if grading times out, since the verdict is then unknown.
@@ -25,6 +26,7 @@ from gem.datasets import Row
 from gem.envs.dataset_env import AnswerEnv, answers_in, text_in, unusable_gold
 from gem.envs.questions.answer_format import AnswerFormat, Kind
 from gem.envs.questions.corrupted import corrupt_formula
+from gem.envs.questions.worked_out import restates
 from gem.envs.spec_defaults import FORMAT_ERROR
 from gem.errors import BadValue
 from gem.graders import Grade
@@ -117,7 +119,16 @@ class MathEnv(AnswerEnv):
 
     def grade_action(self, action: str) -> Grade | None:
         answer = self.format.read(action)
-        return None if answer is None else self.grader.grade(answer, self.answer, question=self.question)
+        if answer is None:
+            return None
+        grade = self.grader.grade(answer, self.answer, question=self.question)
+        if not grade.correct or (reason := self.not_worked_out(answer)) is None:
+            return grade
+        return Grade(reward=0.0, correct=False, reason=f"Wrong: {reason}.", parsed=grade.parsed)
+
+    def not_worked_out(self, answer: str) -> str | None:
+        """Return why an answer with the right value leaves the work to the grader, or None."""
+        return restates(answer, self.question, self.golds)
 
     def answer_info(self) -> dict[str, Any]:
         return {"answer": self.answer}

@@ -3,7 +3,7 @@ r"""Question answering: short answers, compared with the reference answers after
 Action       text with the answer in the format that the prompt asks for, by default the last ``<answer>…</answer>``.
 Observation  the question and the answer format; after the answer, whether it was correct.
 Reward       1.0 for an exact match (see gem.graders.exact), else 0.0; with another ``reward`` the score of the grader
-             that it names. -0.1 if no answer is found.
+             that it names. -0.1 if no answer is found. LaTeX is read as text: ``\text{True}`` is True.
 Ends         terminated after the first action.
 
 >>> env = QaEnv(dataset=[{"question": "Who wrote Faust?", "answer": ["Goethe", "J. W. von Goethe"]}])
@@ -27,6 +27,7 @@ from gem.errors import BadValue
 from gem.graders import Grade
 from gem.graders.exact import exact_match, f1, hotpotqa_f1, squad_em, squad_f1, squad_normalize
 from gem.graders.gold_audit import choice_error, gold_error
+from gem.parsing import readings
 from gem.registry import resolve
 
 Grader = Callable[[str, "str | list[str]"], Grade]
@@ -64,8 +65,8 @@ class QaEnv(AnswerEnv):
         answer_format: see AnswerFormat. None means "boxed" if extract_boxed is True, else "tag".
         reward: how answers are graded: "exact" or "f1"; "squad_em", "squad_f1" or "hotpotqa_f1", the scores of the
             official scripts (see gem.graders.exact; the exact match of HotpotQA is "squad_em"); or a grader of yours, a
-            function or "module:function" of one. It gets the answer and the reference answer or list of them, and
-            returns a Grade.
+            function or "module:function" of one. It gets the answer as written and the reference answer or list of
+            them, and returns a Grade.
         max_turns: at least 1. An episode has one turn, whatever the limit is.
 
     Raises:
@@ -127,6 +128,8 @@ class QaEnv(AnswerEnv):
         answer = self.extractor(action)
         if answer is None:
             return None
+        if self.reward in GRADERS:
+            return max((self.grade(each, self.answer) for each in readings(answer)), key=lambda grade: grade.reward)
         grade = self.grade(answer, self.answer)
         if not isinstance(grade, Grade):
             raise BadValue(f"the grader {self.reward!r} must return a gem.graders.Grade, got {short_repr(grade, 80)}")
@@ -148,7 +151,7 @@ class QaEnv(AnswerEnv):
     @staticmethod
     def check_correct(model_answer: str, gt_answer: str | list[str]) -> bool:
         """Return whether an answer matches a reference answer. Kept for compatibility with the published package."""
-        return exact_match(model_answer, gt_answer).correct
+        return any(exact_match(each, gt_answer).correct for each in readings(model_answer))
 
     def secrets(self) -> list[str]:
         """Return the reference answers of at least 6 characters that do not occur in the question."""
