@@ -18,7 +18,7 @@ class AnswerFormat:
 
     Args:
         kind: "boxed", the last ``\boxed{…}``; "tag", the last ``<answer>…</answer>``; "code", the last fenced block;
-            "plain", the whole text, which must not contain a marker of another format after other text. What stands in
+            "plain", the whole text, which must not contain a marker of another format after other text. Text in
             ``<think>…</think>`` does not count.
 
     Raises:
