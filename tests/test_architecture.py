@@ -123,7 +123,7 @@ SUB_ROWS = {
         ("__init__",),
     ],
     "graders": [("base", "pool"), ("code", "exact", "judge", "math", "rubric"), ("gold_audit",), ("__init__",)],
-    "graders.code": [("compare", "tests"), ("grader",), ("__init__",)],
+    "graders.code": [("checker", "compare"), ("tests",), ("grader",), ("__init__",)],
     "graders.math": [
         ("caps", "split", "values", "form", "choices", "notation", "lines"),
         ("text", "units", "sets", "matrices", "parse"),

@@ -155,6 +155,22 @@ def test_an_unfinished_answer_scores_zero():
     assert step.reward == 0.0 and "operations" in step[0]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("family", MATH_FAMILIES)
+def test_the_expressions_of_a_question_earn_nothing(family):
+    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    for level in LEVELS:
+        env = MathFamilyEnv(family, level)
+        for idx in range(6):
+            env.reset(idx=idx)
+            shown = env.question.split("$")[1::2]
+            members = [member for each in shown for member in re.split(r"=|\\le |[<>]", each)]
+            for copied in {*shown, *members} - {""}:
+                if not re.fullmatch(r"[-\d.]+|.*\\%", copied):  # a number that the question has may be right
+                    env.reset(idx=idx)
+                    assert env.step(rf"\boxed{{{copied}}}").reward == 0.0, env.row
+
+
 @pytest.mark.parametrize(("family", "least", "template"), MATH, ids=lambda value: getattr(value, "__name__", value))
 def test_a_template_draws_many_questions_with_readable_answers(family, least, template):
     pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
