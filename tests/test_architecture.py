@@ -302,7 +302,6 @@ HOMES = {
     "httpx2": ["tools"],
     "huggingface_hub": ["datasets"],
     "jsonschema": ["tools"],
-    "latex2sympy2_extended": ["graders"],
     "loguru": ["envs.desks.tau.tau2"],
     "libzim": ["envs.web.wiki.kiwix"],
     "matplotlib": ["rl", "evaluation"],

@@ -47,13 +47,13 @@ def test_gold_answers_of_shipped_datasets_score_one_and_wrong_ones_zero(env_id):
 
 @pytest.mark.parametrize("env_id", FAMILIES)
 def test_gold_answers_of_generated_math_score_one_and_wrong_ones_zero(env_id):
-    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    pytest.importorskip("sympy", reason="needs the extra [math]")
     assert check_rows(env_id, rows=60).status == "passed"
 
 
 @pytest.mark.parametrize("env_id", ["vision:Geometry", "vision:Charts"])
 def test_gold_answers_of_vision_tasks_score_one_and_wrong_ones_zero(env_id):
-    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    pytest.importorskip("sympy", reason="needs the extra [math]")
     pytest.importorskip("PIL", reason="needs the extra [vision]")
     assert check_rows(env_id, rows=30).status == "passed"
 
@@ -147,7 +147,7 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("module", ["questions.math_env:MathEnv", "questions.qa_env:QaEnv"])
 def test_gold_answers_that_can_never_be_right_are_named_by_row(registered, module):
-    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    pytest.importorskip("sympy", reason="needs the extra [math]")
     faulty = dict(UNUSABLE)
     if module == "questions.qa_env:QaEnv":  # short answers are compared as words, so these can be right
         for name in ("prose", "sentence", "unbalanced", "unparsable"):
@@ -238,7 +238,7 @@ QUESTION = "Which is a prime number?\n(A) 4\n(B) 6\n(C) 7\n(D) 9"
 
 @pytest.mark.parametrize("module", ["math_env:MathEnv", "qa_env:QaEnv"])
 def test_a_letter_that_is_not_among_the_choices_is_reported(registered, module):
-    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    pytest.importorskip("sympy", reason="needs the extra [math]")
     lined = QUESTION.replace("(", "").replace(")", ".")
     rows = [
         (QUESTION, "C"),

@@ -103,7 +103,7 @@ def cases(text):
 
 @pytest.mark.parametrize(("answer", "gold", "question"), cases(COPIED))
 def test_an_expression_of_the_question_is_no_answer(answer, gold, question):
-    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    pytest.importorskip("sympy", reason="needs the extra [math]")
     env = MathEnv(dataset=[{"problem": question, "answer": gold}])
     env.reset(seed=0)
     step = env.step(rf"\boxed{{{answer}}}")
@@ -113,7 +113,7 @@ def test_an_expression_of_the_question_is_no_answer(answer, gold, question):
 
 @pytest.mark.parametrize(("answer", "gold", "question"), cases(WORKED_OUT))
 def test_an_answer_in_the_form_of_the_gold_answer_may_stand_in_the_question(answer, gold, question):
-    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    pytest.importorskip("sympy", reason="needs the extra [math]")
     env = MathEnv(dataset=[{"problem": question, "answer": gold}])
     env.reset(seed=0)
     assert env.step(rf"\boxed{{{answer}}}").reward == 1.0
@@ -128,7 +128,7 @@ def test_a_gold_answer_never_counts_as_copied():
 @pytest.mark.parametrize("kind", ["boxed", "tag", "code", "plain"])
 def test_the_prompt_states_the_answer_format_and_only_that_format_is_parsed(kind):
     if kind == "plain":  # the other formats are compared as formulas
-        pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+        pytest.importorskip("sympy", reason="needs the extra [math]")
     env = MathEnv(dataset=ROWS, answer_format=kind)
     observation, _ = env.reset(idx=1)
     assert AnswerFormat(kind).how in observation
@@ -172,7 +172,7 @@ def test_a_bad_row_is_reported_with_file_and_number(tmp_path, row, message):
 
 
 def test_row_error_reports_a_gold_answer_that_cannot_be_parsed():
-    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    pytest.importorskip("sympy", reason="needs the extra [math]")
     env = MathEnv(dataset=[{"problem": "x?", "answer": answer} for answer in ("x+1", "x+*", "Monday", "(1, 2)")])
     errors = [(env.reset(idx=idx), env.row_error())[1] for idx in range(4)]
     assert [bool(error) for error in errors] == [False, True, False, False]
