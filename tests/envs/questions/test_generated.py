@@ -151,8 +151,10 @@ def test_an_answer_in_another_notation_is_worked_out(answer, gold):
 def test_an_unfinished_answer_scores_zero():
     with make("math:Arithmetic", level=1) as env:
         env.reset(idx=next(i for i, row in enumerate(env.dataset[:50]) if row["method"] == "addition"))
-        step = env.step(rf"\boxed{{{env.question.split('$')[1]}}}")
-    assert step.reward == 0.0 and "operations" in step[0]
+        copied = env.step(rf"\boxed{{{env.question.split('$')[1]}}}")
+        env.reset(idx=0)
+        unfinished = env.step(rf"\boxed{{{int(env.answer) - 1}+1}}")
+    assert copied.reward == unfinished.reward == 0.0 and "operations" in unfinished[0]
 
 
 @pytest.mark.slow

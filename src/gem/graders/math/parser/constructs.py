@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from gem.graders.math.lexer import Token
 from gem.graders.math.parser.names import in_base, pair_in_brackets
+from gem.graders.math.parser.reader import Reader
 from gem.graders.math.parser.vocabulary import (
     CONDITIONS,
     FUNCTIONS,
@@ -39,11 +39,8 @@ from gem.graders.math.tree import (
     substituted,
 )
 
-if TYPE_CHECKING:
-    from gem.graders.math.parser.expression import Parser
 
-
-def command(p: Parser) -> Tree:
+def command(p: Reader) -> Tree:
     name = p.next.text
     if name in FUNCTIONS:
         return function_call(p)
@@ -77,7 +74,7 @@ def command(p: Parser) -> Tree:
     raise NotMath(f"a command {name}")
 
 
-def signed_set(p: Parser, tree: Tree) -> Tree:
+def signed_set(p: Reader, tree: Tree) -> Tree:
     """Read ℝ^+, ℤ_{>0}, ℕ^*, ℝ^2."""
     marks = ""
     while p.next.text in ("^", "_"):
@@ -98,13 +95,13 @@ def signed_set(p: Parser, tree: Tree) -> Tree:
     return Sym("ℕ") if marks in ("≥0", "0") and name == "ℤ" else Sym(f"{name}^{marks}")
 
 
-def fraction(p: Parser) -> Tree:
+def fraction(p: Reader) -> Tree:
     if (name := derivative(p)) is not None:
         return name
     return Op("/", (p.argument(), p.argument()))
 
 
-def derivative(p: Parser) -> Tree | None:
+def derivative(p: Reader) -> Tree | None:
     r"""Read \frac{dy}{dx} as a name, and \frac{d}{dx} as an operator; None for other fractions."""
     top, bottom = p.next, p.peek()
     if top.kind != "group" or bottom.kind != "group":
@@ -131,7 +128,7 @@ def derivative(p: Parser) -> Tree | None:
     return None
 
 
-def root(p: Parser) -> Tree:
+def root(p: Reader) -> Tree:
     index: Tree = Num(Fraction(2))
     if p.next.text == "[":
         p.at += 1
@@ -142,7 +139,7 @@ def root(p: Parser) -> Tree:
     return Op("sqrt", (p.primary() if p.next.text == "(" else p.argument(), index))
 
 
-def function_call(p: Parser) -> Tree:
+def function_call(p: Reader) -> Tree:
     r"""Read a function such as \sin^2 x or \log_2(8) with its argument."""
     name = p.next.text
     p.at += 1
@@ -170,7 +167,7 @@ def function_call(p: Parser) -> Tree:
     return tree if power is None else Op("^", (tree, power))
 
 
-def arguments(p: Parser, name: str) -> tuple[Tree, ...]:
+def arguments(p: Reader, name: str) -> tuple[Tree, ...]:
     p.take("*")
     if p.next.text in ("(", "[") or (p.next.text == "\\{" and name in MANY):
         opening = p.next.text
@@ -192,7 +189,7 @@ def arguments(p: Parser, name: str) -> tuple[Tree, ...]:
     return (Op("neg", (tree,)) if negative else tree,)
 
 
-def continues_argument(p: Parser) -> bool:
+def continues_argument(p: Reader) -> bool:
     r"""Return whether the next factor belongs to the argument of a function without brackets, as in \sin 2x."""
     token = p.next
     if token.kind == "letter":
@@ -200,7 +197,7 @@ def continues_argument(p: Parser) -> bool:
     return token.kind == "number" and not token.spaced
 
 
-def integral(p: Parser) -> Tree:
+def integral(p: Reader) -> Tree:
     low, high = limits(p)
     found = differential(p)
     if found is None:
@@ -213,7 +210,7 @@ def integral(p: Parser) -> Tree:
     return Op("int", args)
 
 
-def limits(p: Parser) -> tuple[Tree | None, Tree | None]:
+def limits(p: Reader) -> tuple[Tree | None, Tree | None]:
     low: Tree | None = None
     high: Tree | None = None
     while p.next.text in ("^", "_") and p.next.kind == "sign":
@@ -226,7 +223,7 @@ def limits(p: Parser) -> tuple[Tree | None, Tree | None]:
     return low, high
 
 
-def differential(p: Parser) -> tuple[int, Sym] | None:
+def differential(p: Reader) -> tuple[int, Sym] | None:
     """Return the index of the d of dx and its variable."""
     for index in range(p.at, len(p.tokens)):
         first = p.tokens[index]
@@ -258,7 +255,7 @@ def differential(p: Parser) -> tuple[int, Sym] | None:
     return None
 
 
-def series(p: Parser, head: str) -> Tree:
+def series(p: Reader, head: str) -> Tree:
     low, high = limits(p)
     if not isinstance(low, Relation) or low.operators != ("=",) or high is None or not isinstance(low.sides[0], Sym):
         raise NotMath(f"a {head} without limits")
@@ -273,14 +270,14 @@ def series(p: Parser, head: str) -> Tree:
     return Op(head, (term, index, low.sides[1], high))
 
 
-def limit(p: Parser) -> Tree:
+def limit(p: Reader) -> Tree:
     low, _ = limits_of_limit(p)
     variable, point, side = low
     term = p.term()
     return Op("lim", (term, variable, point, Sym(side)))
 
 
-def limits_of_limit(p: Parser) -> tuple[tuple[Sym, Tree, str], None]:
+def limits_of_limit(p: Reader) -> tuple[tuple[Sym, Tree, str], None]:
     if not p.take("_") or p.next.kind != "group":
         raise NotMath("a limit without a point")
     inner = list(p.next.inner)
@@ -298,7 +295,7 @@ def limits_of_limit(p: Parser) -> tuple[tuple[Sym, Tree, str], None]:
     return (relation.sides[0], relation.sides[1], side), None
 
 
-def decorated(p: Parser, name: str) -> Tree:
+def decorated(p: Reader, name: str) -> Tree:
     token = p.next
     inner = token.inner if token.kind == "group" else (token,)
     p.at += 1
@@ -316,7 +313,7 @@ def decorated(p: Parser, name: str) -> Tree:
     return sym
 
 
-def figure(p: Parser, sign: str) -> Tree:
+def figure(p: Reader, sign: str) -> Tree:
     """Read ∠ABC and ΔABC as a name."""
     letters = ""
     if p.next.kind == "group":
@@ -340,7 +337,7 @@ def figure(p: Parser, sign: str) -> Tree:
     return Sym(f"{sign}{letters}")
 
 
-def _separates(p: Parser) -> bool:
+def _separates(p: Reader) -> bool:
     """Return whether | separates the coordinates of a point, as in (2|1) and (3|4|5)."""
     end = next((i for i in range(p.at, len(p.tokens)) if p.tokens[i].text == ")"), p.at)
     inside = p.tokens[p.at : end]
@@ -348,7 +345,7 @@ def _separates(p: Parser) -> bool:
     return bars == 1 or (bars == 2 and all(token.kind == "number" or token.text in ("|", "-") for token in inside))
 
 
-def bracket(p: Parser, opening: str) -> Tree:
+def bracket(p: Reader, opening: str) -> Tree:
     bars, p.bars = p.bars, int(opening == "(" and _separates(p))
     outside, p.in_set, mark = (p.in_set, p.reversed), False, p.at
     p.reversed = opening == "]"
@@ -382,7 +379,7 @@ def bracket(p: Parser, opening: str) -> Tree:
             raise NotMath("mismatched brackets")
         if opening == "(" and p.next.text == "_" and isinstance(items[0], Num) and items[0].exact.denominator == 1:
             p.at += 1
-            return in_base(p, str(items[0].exact)) or p._no("base")
+            return in_base(p, str(items[0].exact)) or p.no("base")
         return items[0]
     if opening + closing == "[]" and all(isinstance(item, (Interval, Op)) and is_row(item) for item in items):
         return Op("matrix", tuple(row(item) for item in items))
@@ -406,7 +403,7 @@ def bracket(p: Parser, opening: str) -> Tree:
     return Op("tuple", items)
 
 
-def braces(p: Parser) -> Tree:
+def braces(p: Reader) -> Tree:
     if p.take("\\}"):
         return EMPTY
     if p.next.kind == "environment" and p.peek().text != "\\}":
@@ -425,7 +422,7 @@ def braces(p: Parser) -> Tree:
     return Op("set", items)
 
 
-def environment(p: Parser, token: Token, *, cases: bool = False) -> Tree:
+def environment(p: Reader, token: Token, *, cases: bool = False) -> Tree:
     name = token.text
     rows = [[cell for cell in row] for row in token.rows]
     if cases or name in ("cases", "dcases", "rcases", "array", "aligned", "align", "gathered", "split", "eqnarray"):
@@ -445,7 +442,7 @@ def environment(p: Parser, token: Token, *, cases: bool = False) -> Tree:
     return Op("det", (matrix,)) if name[0] == "v" else matrix
 
 
-def condition(p: Parser, found: Sequence[Token]) -> Tree:
+def condition(p: Reader, found: Sequence[Token]) -> Tree:
     start = 0
     while start < len(found) and found[start].kind == "word" and found[start].text in CONDITIONS:
         start += 1

@@ -88,7 +88,7 @@ class Parser:
             return True
         return False
 
-    def _no(self, what: str) -> Tree:
+    def no(self, what: str) -> Tree:
         raise NotMath(f"no {what}: {self.next.text!r}")
 
     def expect(self, *texts: str) -> None:
@@ -628,7 +628,7 @@ class Parser:
         if text in ("$", "€", "£", "¥", "₹"):
             self.at += 1
             negative = self.take("-")
-            value = self.factors() if self.next.kind in ("number", "command") else self._no("an amount")
+            value = self.factors() if self.next.kind in ("number", "command") else self.no("an amount")
             return Quantity(Op("neg", (value,)) if negative else value, read_currency(text) or text)
         self.at += 1
         if text == "∞":

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from gem.graders.math.parser.reader import Reader
 from gem.graders.math.parser.vocabulary import BASES, CALLED, DECLARING, END, RELATIONS, NotMath, flat
 from gem.graders.math.tree import InBase, Num, Op, Phrase, Quantity, Relation, Sym, Tree, is_op
 from gem.graders.math.units import conversion, read_unit
 
-if TYPE_CHECKING:
-    from gem.graders.math.parser.expression import Parser
 
-
-def call(p: Parser) -> Tree:
+def call(p: Reader) -> Tree:
     """Read a name, or a function of it as in f(x+1), or a coefficient such as C_6^3."""
     first = p.next.text
     if first == "R" and p.peek().text == "$":
@@ -48,7 +45,7 @@ def call(p: Parser) -> Tree:
     return name
 
 
-def pair_in_brackets(p: Parser) -> tuple[Tree, Tree]:
+def pair_in_brackets(p: Reader) -> tuple[Tree, Tree]:
     """Read two items and the closing bracket."""
     inside = p.items()
     p.expect(")")
@@ -57,14 +54,14 @@ def pair_in_brackets(p: Parser) -> tuple[Tree, Tree]:
     return inside.args[0], inside.args[1]
 
 
-def is_variable(p: Parser) -> bool:
+def is_variable(p: Reader) -> bool:
     """Return whether a bracket holds a formula of one of the usual variables, as in g(x+1)."""
     end = next((i for i in range(p.at, len(p.tokens)) if p.tokens[i].text == ")"), p.at)
     letters = {token.text for token in p.tokens[p.at : end] if token.kind in ("letter", "word")}
     return len(letters) == 1 and letters <= {"n", "t", "x", "y", "z"}
 
 
-def chosen(p: Parser, letter: str) -> Tree | None:
+def chosen(p: Reader, letter: str) -> Tree | None:
     """Read C_6^3, C^3_6 and A_5^2; None for other text."""
     mark = p.at
     p.at += 1
@@ -89,7 +86,7 @@ def chosen(p: Parser, letter: str) -> Tree | None:
     return Op("binom" if letter == "C" else "permutations", (scripts["_"], scripts["^"]))
 
 
-def prefixed(p: Parser) -> Tree:
+def prefixed(p: Reader) -> Tree:
     """Read {}_{10}C_5 and {}^{10}C_5 after the empty group."""
     p.at += 1
     top = p.script()
@@ -100,7 +97,7 @@ def prefixed(p: Parser) -> Tree:
     return Op("binom" if letter == "C" else "permutations", (top, p.script()))
 
 
-def repeating(p: Parser, text: str) -> Tree | None:
+def repeating(p: Reader, text: str) -> Tree | None:
     r"""Read the period of 0.\overline{3}, 0.(3), 0.1\dot{6} and 0.333…; None for other numbers."""
     decimals = text.partition(".")[2]
     mark = p.at
@@ -130,7 +127,7 @@ def repeating(p: Parser, text: str) -> Tree | None:
     return Num(Fraction(int(head + decimals), scale) + Fraction(int(period), (10 ** len(period) - 1) * scale))
 
 
-def digits_in_base(p: Parser, text: str) -> Tree | None:
+def digits_in_base(p: Reader, text: str) -> Tree | None:
     """Read digits above nine, as in 3A_{16}."""
     end = p.at
     while end < len(p.tokens) and p.tokens[end].kind in ("letter", "word", "number") and not p.tokens[end].spaced:
@@ -145,7 +142,7 @@ def digits_in_base(p: Parser, text: str) -> Tree | None:
     return found
 
 
-def in_base(p: Parser, text: str) -> Tree | None:
+def in_base(p: Reader, text: str) -> Tree | None:
     """Read the base after an underscore; None if it is none, or the digits do not fit it."""
     token = p.next
     name = flat(token.inner) if token.kind == "group" else token.text
@@ -162,7 +159,7 @@ def in_base(p: Parser, text: str) -> Tree | None:
     return InBase(digits, base)
 
 
-def declaration(p: Parser) -> Tree | None:
+def declaration(p: Reader) -> Tree | None:
     """Read "where k is an integer" as k ∈ ℤ, and "for some constant c" as c ∈ ℝ; None for other conditions."""
     end, names, kind = p.at, list[Sym](), Sym("ℝ")
     while end < len(p.tokens):
@@ -186,7 +183,7 @@ def declaration(p: Parser) -> Tree | None:
     return Relation((names[0] if len(names) == 1 else Op("list", tuple(names)), kind), ("∈",))
 
 
-def degrees(p: Parser, tree: Tree) -> Tree:
+def degrees(p: Reader, tree: Tree) -> Tree:
     """Read what follows a degree sign: minutes and seconds, or the C and F of temperatures."""
     if p.next.text in ("C", "F", "K") and p.next.kind == "letter":
         unit = {"C": "celsius", "F": "fahrenheit", "K": "kelvin"}[p.next.text]
@@ -209,7 +206,7 @@ def degrees(p: Parser, tree: Tree) -> Tree:
     return Quantity(tree if len(parts) == 1 else Op("+", tuple(parts)), "degree")
 
 
-def with_smaller(p: Parser, tree: Quantity) -> Quantity:
+def with_smaller(p: Reader, tree: Quantity) -> Quantity:
     """Read the second part of 2 hours and 30 minutes."""
     mark = p.at
     p.take("and", ",")
@@ -224,7 +221,7 @@ def with_smaller(p: Parser, tree: Quantity) -> Quantity:
     return tree
 
 
-def half_of_day(p: Parser) -> tuple[str, int] | None:
+def half_of_day(p: Reader) -> tuple[str, int] | None:
     """Return am or pm, also written a.m., and the index after it; None if it does not follow."""
     letters, end = "", p.at
     while end < len(p.tokens) and len(letters) < 2 and p.tokens[end].kind in ("letter", "word"):
@@ -234,7 +231,7 @@ def half_of_day(p: Parser) -> tuple[str, int] | None:
     return (letters, end) if letters in ("am", "pm") else None
 
 
-def clock(p: Parser, tree: Tree) -> Tree:
+def clock(p: Reader, tree: Tree) -> Tree:
     """Read am or pm after a time of day."""
     parts = tree.args if is_op(tree, "time") else (tree,)
     values = [part.exact for part in parts if isinstance(part, Num) and part.exact.denominator == 1]
@@ -248,7 +245,7 @@ def clock(p: Parser, tree: Tree) -> Tree:
     return Op("clock", (Num(Fraction(seconds)),))
 
 
-def left_name(p: Parser) -> Sym | None:
+def left_name(p: Reader) -> Sym | None:
     """Read a name such as y(t) or P(A|B) before a relation; None for anything else."""
     if p.next.kind != "letter" or p.peek().kind == "end":
         return None
