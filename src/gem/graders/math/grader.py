@@ -108,8 +108,9 @@ class MathGrader:
         if (reason := quick_check_gold(gold)) is not None:
             return reason
         tree = parse(gold)
-        if isinstance(tree, Phrase) and (signs := set("+*/^_=<>|&\\") & set(tree.text.split())):
-            return f"a formula in it cannot be read, near {min(signs)!r}"
+        words = [part for part in tree.parts if isinstance(part, str)] if isinstance(tree, Phrase) else []
+        if (sign := next((word for word in words if word in "+*/^_=<>|&" or word[0] == "\\"), None)) is not None:
+            return f"a formula in it cannot be read, near {sign!r}"
         formulas = [each for each in _formulas_in(normal(tree)) if fraction_of(each) is None]
         if not formulas:
             return None

@@ -754,6 +754,6 @@ def phrase(found: Sequence[Token]) -> Tree:
             parts.append(tree)
             at += parser.at
         except (NotMath, RecursionError, ZeroDivisionError):
-            parts.append(token.text if token.kind != "group" else flat(token.inner))
+            parts.append(flat([token]) if token.kind != "command" else f"\\{token.text}")
             at += 1
     return Phrase(tuple(parts))
