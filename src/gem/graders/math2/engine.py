@@ -20,6 +20,7 @@ from typing import Any
 
 from gem._internal.text import short_repr
 from gem.errors import BadValue, GraderError, require
+from gem.graders.math2.lexer import words
 from gem.graders.math2.tree import Num, Op, Quantity, Sym, Tree
 
 DIGITS = 40  # decimal digits of numerical evaluation, in addition to twice the size of the formula
@@ -307,7 +308,7 @@ def _builders() -> dict[str, Callable[..., Any]]:
         for head, name in (
             *(
                 (each, each)
-                for each in ("sin cos tan cot sec csc sinh cosh tanh coth sech csch exp floor erf arg").split()
+                for each in words("sin cos tan cot sec csc sinh cosh tanh coth sech csch exp floor erf arg")
             ),
             *(("ln", "log"), ("arcsin", "asin"), ("arccos", "acos"), ("arctan", "atan"), ("arccot", "acot")),
             *(("arcsec", "asec"), ("arccsc", "acsc"), ("ceil", "ceiling"), ("!", "factorial"), ("abs", "Abs")),
@@ -337,13 +338,11 @@ def _builders() -> dict[str, Callable[..., Any]]:
 
 
 def _sympy_power(base: Any, exponent: Any) -> Any:
-    """Return a power; an exponent that is too large stays unevaluated, so that _digits() can refuse it."""
-    large = (
-        base.is_Rational
-        and exponent.is_Rational
-        and abs(exponent) * math.log10(max(abs(base.p), base.q, 2)) > MAX_DIGITS
-    )
-    return sympy_library().Pow(base, exponent, evaluate=not large)
+    """Return a power. Raises BadValue if it has too many digits."""
+    if base.is_Rational and exponent.is_Rational:
+        if abs(exponent) * math.log10(max(abs(base.p), base.q, 2)) > MAX_DIGITS:
+            raise BadValue(f"a number with more than {MAX_DIGITS} digits")
+    return base**exponent
 
 
 def _digits(expression: Any) -> float:
@@ -383,7 +382,7 @@ def _same_formula(condition: SameFormula) -> bool:
     difference = ours - theirs
     if condition.up_to_constant:
         difference -= difference.subs(_random_point(_symbols(difference), POINTS))
-    return _vanishes(difference, condition.integers, condition.positive)
+    return _vanishes(difference, condition.integers, condition.positive, (ours, theirs))
 
 
 def _same_equation(condition: SameEquation) -> bool:
@@ -414,8 +413,11 @@ def _is_expression(value: Any) -> bool:
     return isinstance(value, sympy_library().Expr)
 
 
-def _vanishes(difference: Any, integers: str = "", positive: str = "") -> bool:
-    """Return whether an expression is zero. An expression with variables is evaluated at random points."""
+def _vanishes(difference: Any, integers: str = "", positive: str = "", sides: Sequence[Any] = ()) -> bool:
+    """Return whether an expression is zero. An expression with variables is evaluated at random points.
+
+    Points where none of ``sides`` is real, if they have no i, are outside the domain: √(1/n) is 1/√n.
+    """
     symbols = _symbols(difference)
     if not symbols:
         return _is_zero(difference) is True
@@ -426,7 +428,10 @@ def _vanishes(difference: Any, integers: str = "", positive: str = "") -> bool:
     else:
         points = [_random_point(symbols, point, positive) for point in range(POINTS)]
     known = [verdict for at in points if (verdict := _is_zero(difference.subs(at))) is not UNDEFINED]
-    if 2 * len(known) < len(points) + whole or not all(verdict is True for verdict in known):
+    if False in known and sides and not any(side.has(sympy_library().I) for side in sides):
+        points = [at for at in points if any(sympy_library().N(side.subs(at)).is_real for side in sides)]
+        known = [verdict for at in points if (verdict := _is_zero(difference.subs(at))) is not UNDEFINED]
+    if not known or 2 * len(known) < len(points) + whole or not all(verdict is True for verdict in known):
         return False
     if steps and not whole:
         values = [difference.subs(_integer_point(symbols, point)) for point in range(INTEGER_POINTS)]

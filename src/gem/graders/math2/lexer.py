@@ -16,13 +16,14 @@ from functools import lru_cache
 
 MAX_CHARS = 3_000  # the longest reference answers in common datasets have a few hundred characters
 MAX_TOKENS = 1_000
+MAX_OPERATORS = 300  # commands and signs such as + and ^
 MAX_DEPTH = 50  # nesting depth of brackets
 MAX_DIGITS = 1_000  # digits of one number
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token.
+    r"""One token.
 
     Args:
         kind: "number", "letter" (one, Latin or Greek), "word" (letters of plain text), "command" (a LaTeX command
@@ -41,8 +42,17 @@ class Token:
     rows: tuple[tuple[tuple[Token, ...], ...], ...] = ()
 
 
+class Malformed(ValueError):
+    """The braces or environments of a text are not balanced."""
+
+
 class TooLarge(ValueError):
     """A text exceeds one of the limits of this module; the message says which."""
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
+    return frozenset(text.split())
 
 
 _TOKEN = re.compile(
@@ -81,18 +91,20 @@ _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿˣᵀ", "0123456789-+nxT
 _LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉ₙ₊₋", "0123456789n+-", strict=True))
 _SCRIPTS = re.compile(f"([{''.join(_RAISED)}]+)|([{''.join(_LOWERED)}]+)|([½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])")
 
+_OPERATORS = frozenset(["+", "-", "*", "/", "^", "_", "!", "|", "=", "<", ">", "**"])
+
 # Commands that say nothing, that are spaces, that mark text, and that are another spelling of a command.
-_SILENT = frozenset(
-    "left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr displaystyle textstyle scriptstyle "
-    "limits nolimits rm bf it sf cal mathstrut strut allowbreak nonumber notag hline boldmath unboldmath par "
-    "underline mathopen mathclose mathbin mathrel normalsize large Large small centering".split()  # noqa: SIM905
+_SILENT = words(
+    "left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr displaystyle textstyle "
+    "scriptstyle limits nolimits rm bf it sf cal mathstrut strut allowbreak nonumber notag hline boldmath "
+    "unboldmath par underline mathopen mathclose mathbin mathrel normalsize large Large small centering"
 )
-_SPACES = frozenset("quad qquad space enspace thinspace medspace thickspace nobreakspace newline".split())  # noqa: SIM905
-_TEXTS = frozenset(
+_SPACES = words("quad qquad space enspace thinspace medspace thickspace nobreakspace newline")
+_TEXTS = words(
     "text textrm textbf textit textsf texttt textnormal textup textsc emph mbox hbox mathrm mathsf mathtt mathit "
-    "operatorname unit si".split()  # noqa: SIM905
+    "operatorname unit si"
 )
-_STYLES = frozenset("mathbf boldsymbol bm pmb mathcal mathscr mathfrak cancel bcancel".split())  # noqa: SIM905
+_STYLES = words("mathbf boldsymbol bm pmb mathcal mathscr mathfrak cancel bcancel")
 _SPELLINGS = {  # commands and digraphs → the sign or command that tokens have
     spelling: name
     for name, spellings in {
@@ -116,15 +128,16 @@ _SPELLINGS = {  # commands and digraphs → the sign or command that tokens have
         "∪": "cup bigcup sqcup",
         "∩": "cap bigcap",
         "∖": "setminus backslash smallsetminus",
+        "↦": "mapsto",
         "→": "to rightarrow longrightarrow Rightarrow implies Longrightarrow -> =>",
         "∈": "in",
         "∉": "notin",
         "±": "pm +/- +-",
         "∓": "mp",
-        "∞": "infty infinity infin",
+        "∞": "infty infinity infin oo",
         "√": "surd",
         "∠": "angle",
-        "Δ": "triangle",
+        "Δ": "triangle Delta",
         "∥": "parallel",
         "⊥": "perp",
         "¬": "neg lnot",
@@ -186,9 +199,9 @@ _SPELLINGS = {  # commands and digraphs → the sign or command that tokens have
     }.items()
     for spelling in spellings.split()
 }
-_PLAIN_COMMANDS = frozenset(  # commands that are often written without their backslash
+_PLAIN_COMMANDS = words(  # commands that are often written without their backslash
     "sin cos tan cot sec csc arcsin arccos arctan arccot sinh cosh tanh log ln lg exp sqrt pi infty lim max min gcd lcm det "
-    "sen tg ctg arctg arcctg cosec infinity asin acos atan frac binom theta alpha beta".split()  # noqa: SIM905
+    "sen tg ctg oo arctg arcctg cosec infinity asin acos atan frac binom theta alpha beta"
 )
 
 
@@ -197,15 +210,27 @@ def tokens(text: str) -> tuple[Token, ...]:
     """Return the tokens of a text.
 
     Raises:
+        Malformed: the braces or environments of the text are not balanced.
         TooLarge: the text exceeds a limit.
     """
     if len(text) > MAX_CHARS:
         raise TooLarge(f"longer than {MAX_CHARS} characters")
     if text.isdigit() and text.isascii() and len(text) <= MAX_DIGITS:  # as most answers are
         return (Token("number", text),)
-    lexer = _Lexer(_in_latex(text))
-    found = tuple(_joined(lexer.read(marked=False)))
-    return found
+    if max(_depth(text), text.count("\\begin")) > MAX_DEPTH:
+        raise TooLarge(f"nested deeper than {MAX_DEPTH}")
+    return tuple(_joined(_Lexer(_in_latex(text)).read(marked=False)))
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for character in text:
+        if character in "{([":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in "})]":
+            depth -= 1
+    return deepest
 
 
 def _in_latex(text: str) -> str:
@@ -230,18 +255,17 @@ class _Lexer:
 
     def __init__(self, text: str) -> None:
         self.matches = list(_TOKEN.finditer(text))
-        if len(self.matches) > 2 * MAX_TOKENS:
-            raise TooLarge(f"more than {MAX_TOKENS} tokens")
         self.at = 0
-        self.depth = 0
+        if sum(match.lastgroup != "space" for match in self.matches) > MAX_TOKENS:
+            raise TooLarge(f"more than {MAX_TOKENS} tokens")
+        operators = sum(match.lastgroup == "command" or match[0] in _OPERATORS for match in self.matches)
+        if operators > MAX_OPERATORS:
+            raise TooLarge(f"more than {MAX_OPERATORS} operators")
 
     def read(self, *, marked: bool, until: str = "") -> list[Token]:
-        """Read tokens up to a closing brace, an ``\\end`` or the end of the text."""
+        r"""Read tokens up to a closing brace, an ``\end`` or the end of the text."""
         found: list[Token] = []
         spaced = False
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise TooLarge(f"nested deeper than {MAX_DEPTH}")
         while self.at < len(self.matches):
             match = self.matches[self.at]
             self.at += 1
@@ -251,20 +275,23 @@ class _Lexer:
                     found.append(Token("sign", "\\,", spaced, marked))
                 spaced = True
                 continue
+            if text == until:
+                return found
             if text == "}":
-                if until == "}":
-                    break
-                continue
+                raise Malformed("a closing brace too many")
             if text in ("$", "\\(", "\\)", "\\[", "\\]", "\\!", "\\/", "\\-") and not self._is_money(text):
                 if text == "\\!":
                     found.append(Token("sign", "\\!", spaced, marked))
                 continue
             if kind == "command" and text == "end":
                 self._argument_text()
-                break
+                if until == "\\end":
+                    return found
+                raise Malformed("an \\end too many")
             found.extend(self._token(kind, text, spaced, marked))
             spaced = False
-        self.depth -= 1
+        if until:
+            raise Malformed(f"{until} is missing")
         return found
 
     def _is_money(self, text: str) -> bool:
@@ -287,13 +314,21 @@ class _Lexer:
         elif kind == "escaped":
             name = text if text in ("\\{", "\\}", "\\\\") else "‖" if text == "\\|" else text[1]
             yield Token("sign", name, spaced, marked)
+        elif text == "!=" and self.at > 1 and self.matches[self.at - 2].lastgroup == "number":
+            yield from (Token("sign", "!", spaced, marked), Token("sign", "=", False, marked))  # 5!=120
+        elif text == "{" and self._next() in ("\\rm", "\\bf", "\\it", "\\sf"):  # {\rm kg}
+            self.at += 1
+            yield from self._mark(self.read(marked=True, until="}"), spaced)
         elif text == "{":
             yield Token("group", "{", spaced, marked, tuple(_joined(self.read(marked=marked, until="}"))))
         else:
             yield Token("sign", _SPELLINGS.get(text, text), spaced, marked)
 
     def _word(self, text: str, spaced: bool, marked: bool) -> Iterator[Token]:
-        if len(text) == 1:
+        if text in ("Rs", "INR"):
+            self.at += self._next() == "."
+            yield Token("sign", "₹", spaced, marked)
+        elif len(text) == 1 and text.isascii():
             yield Token("letter", text, spaced, marked)
         elif text in _PLAIN_COMMANDS and not marked:
             yield _named(text, spaced, marked)
@@ -345,7 +380,9 @@ class _Lexer:
         if self._next() != "{":
             return
         self.at += 1
-        inner = self.read(marked=True, until="}")
+        yield from self._mark(self.read(marked=True, until="}"), spaced)
+
+    def _mark(self, inner: Sequence[Token], spaced: bool) -> Iterator[Token]:
         name = "".join(token.text for token in inner)
         if len(inner) == 1 and name in _PLAIN_COMMANDS | {
             "arg",
@@ -386,7 +423,7 @@ class _Lexer:
             self._skip_space()
             if self._next() == "{":
                 self._argument_text()
-        inner = self.read(marked=marked)
+        inner = self.read(marked=marked, until="\\end")
         rows: list[list[list[Token]]] = [[[]]]
         skip = 0
         for index, token in enumerate(inner):
@@ -460,7 +497,9 @@ def _grouped(found: Sequence[Token], at: int, *, plain_comma: bool) -> tuple[str
     if not separators:
         return parts[0], end
     whole, last = parts[1:], parts[-1].split(".")[0]
-    is_grouped = len(parts[0]) <= 3 and all("." not in part for part in parts[:-1]) and len(last) == 3
+    is_grouped = (
+        len(parts[0]) <= 3 and parts[0] != "0" and all("." not in part for part in parts[:-1]) and len(last) == 3
+    )
     if is_grouped and all(len(part.split(".")[0]) == 3 for part in whole):
         return "".join(parts), end
     if is_grouped and set(separators) == {","} and all(len(part) == 2 for part in whole[:-1]) and len(parts) > 2:

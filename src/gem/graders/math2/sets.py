@@ -18,6 +18,7 @@ from gem.graders.math2.tree import (
     Relation,
     Sym,
     Tree,
+    is_op,
     names_in,
 )
 from gem.graders.math2.values import approximate, fraction_of, is_formula
@@ -53,7 +54,7 @@ _Piece = tuple[Tree, Tree, tuple[bool, bool]]
 
 
 def _is_points(tree: Tree) -> bool:
-    return isinstance(tree, Op) and tree.head in ("set", "list", "tuple")
+    return is_op(tree, "set", "list", "tuple")
 
 
 def _pieces(tree: Tree) -> list[_Piece] | None:
@@ -71,6 +72,8 @@ def _pieces(tree: Tree) -> list[_Piece] | None:
     gaps = [contains(tree, (values[0] if values else 0.0) - 1.0), *(contains(tree, x) for x in middles)]
     gaps.append(contains(tree, (values[-1] if values else 0.0) + 1.0))
     pieces: list[_Piece] = []
+    if is_op(tree, "list") and not any(inside) and not any(gaps) and tree.args:
+        return _pieces(Op("or", tree.args))  # x ≤ -3, x ≥ 1
     start: tuple[Tree, bool] | None = (MINUS_INFINITY, False) if gaps[0] else None
     for i, (_, bound) in enumerate(bounds):
         if start is None and inside[i]:
@@ -106,12 +109,12 @@ def bounds_of(tree: Tree) -> list[tuple[float, Tree]] | None:
 def _bounds(tree: Tree) -> Iterator[Tree | None]:
     if isinstance(tree, Interval):
         yield from (tree.low, tree.high)
-    elif isinstance(tree, Op) and tree.head in ("set", "list", "and", "or"):
+    elif is_op(tree, "set", "list", "and", "or"):
         for item in tree.args:
             yield from _bounds(item) if not is_formula(item) else (item,)
-    elif isinstance(tree, Op) and tree.head == "tuple" and len(tree.args) == 2:
+    elif is_op(tree, "tuple") and len(tree.args) == 2:
         yield from tree.args
-    elif isinstance(tree, Op) and tree.head in ("cup", "cap", "minus", "where"):
+    elif is_op(tree, "cup", "cap", "minus", "where"):
         for item in tree.args:
             yield from _bounds(item)
     elif isinstance(tree, Relation):
@@ -133,9 +136,9 @@ def _relation_bounds(tree: Relation) -> Iterator[Tree | None]:
         return
     for left, right in pairwise(tree.sides):
         variable, constant = (left, right) if names_in(left) else (right, left)
-        if names_in(constant) or isinstance(constant, Op) and constant.head in ("list", "tuple"):
+        if names_in(constant) or (is_op(constant, "list", "tuple")):
             roots: list[Tree] | None = None
-            if isinstance(constant, Op) and constant.head == "list" and isinstance(variable, Sym):
+            if is_op(constant, "list") and isinstance(variable, Sym):
                 roots = list(constant.args)
         elif constant in (INFINITY, MINUS_INFINITY):
             roots = []
@@ -148,7 +151,7 @@ def _solutions(tree: Tree, value: Tree) -> list[Tree] | None:
     """Return the real x at which a formula of x has a value, if it is x, |x - a|, or a polynomial up to degree 2."""
     if isinstance(tree, Sym):
         return [value]
-    if isinstance(tree, Op) and tree.head == "abs":
+    if is_op(tree, "abs"):
         negative = _solutions(tree.args[0], Op("neg", (value,)))
         positive = _solutions(tree.args[0], value)
         return None if negative is None or positive is None else [*negative, *positive]
@@ -218,16 +221,15 @@ def contains(tree: Tree, x: float) -> bool:
         if tree.head == "minus":
             return contains(tree.args[0], x) and not contains(tree.args[1], x)
         members = [contains(arg, x) for arg in tree.args] if not is_formula(tree) else [_is_at(tree, x)]
-        return (
-            all(members)
-            if tree.head in ("and", "cap", "where", "list") and any(map(_is_range, tree.args))
-            else any(members)
-        )
+        return all(members) if _is_joint(tree) else any(members)
     return _is_at(tree, x)
 
 
-def _is_range(tree: Tree) -> bool:
-    return isinstance(tree, Relation) or not is_formula(tree)
+def _is_joint(tree: Op) -> bool:
+    """Return whether the parts of a set are conditions that hold together."""
+    return tree.head in ("cap", "where") or (
+        tree.head in ("and", "list") and any(isinstance(a, Relation) for a in tree.args)
+    )
 
 
 def _near(x: float) -> float:
@@ -253,7 +255,7 @@ def _holds(tree: Relation, x: float) -> bool:
     for side in tree.sides:
         if side in (INFINITY, MINUS_INFINITY):
             values.append(_float(side))
-        elif isinstance(side, Op) and side.head == "list":
+        elif is_op(side, "list"):
             return any(_is_at(item, x) for item in side.args) is (tree.operators[0] == "=")
         else:
             value = approximate(side, names)

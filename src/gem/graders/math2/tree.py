@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeGuard
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,11 @@ COLLECTIONS = frozenset(
     {"list", "and", "or", "tuple", "set", "matrix", "cases", "cup", "cap", "minus", "builder", "ratio"}
 )
 CALCULUS = frozenset({"int", "sum", "prod", "lim", "diff"})
+
+
+def is_op(tree: object, *heads: str) -> TypeGuard[Op]:
+    """Return whether a tree is an Op with one of the heads."""
+    return isinstance(tree, Op) and tree.head in heads
 
 
 def children(tree: Tree) -> tuple[Tree, ...]:

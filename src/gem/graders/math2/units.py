@@ -175,16 +175,29 @@ _WORDS = {  # words of other languages and signs
         "%": "%",
     },
     **{"percent": "%", "pct": "%", "円": "yen", "Rs": "₹", "INR": "₹", "kmph": "km/h", "cc": "cm^3", "Å": "angstrom"},
+    **dict.fromkeys(
+        ("种", "个", "人", "次", "名", "件", "本", "個", "通り", "LE", "项", "条", "只", "位", "units"), "unit"
+    ),
     **{
-        "sqm": "m^2",
+        "Minuten": "min",
+        "Sekunden": "s",
+        "Tage": "day",
+        "Grad": "degree",
+        "minutos": "min",
+        "horas": "h",
+        "FE": "unit^2",
+    },
+    **{
+        "VE": "unit^3",
+        "日": "day",
+        "分": "min",
+        "時間": "h",
+        "岁": "year",
         "Stunden": "h",
-        "Euro": "€",
         "heures": "h",
         "metros": "m",
-        "cmq": "cm^2",
-        "unit": "unit",
-        "units": "unit",
     },
+    **{"sqm": "m^2", "Euro": "€", "cmq": "cm^2", "unit": "unit"},
 }
 _CURRENCIES = {"$": "$", "USD": "$", "US$": "$", "€": "€", "EUR": "€", "£": "£", "GBP": "£", "¥": "¥", "₹": "₹"}
 
@@ -204,6 +217,13 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
         The canonical unit and the index after it; None if there is no unit.
     """
     first = found[at]
+    if first.text == "frac" and at + 2 < len(found):  # \\frac{\\text{gal}}{\\text{min}}
+        parts = [read_unit(token.inner, 0) if token.inner else None for token in found[at + 1 : at + 3]]
+        if all(
+            part is not None and part[1] == len(token.inner)
+            for part, token in zip(parts, found[at + 1 :], strict=False)
+        ):
+            return "/".join(part[0] for part in parts if part is not None), at + 3
     marked = marked or first.marked
     factors: list[tuple[str, int]] = []
     sign, end = 1, at
@@ -217,7 +237,7 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
         if joint is None:
             break
         bracket = 0
-        if joint.text in ("/", "per") or (joint.text in ("a", "an", "each", "every") and joint.marked and False):
+        if joint.text in ("/", "per"):
             sign, bracket = -1, 1
         elif joint.text in ("*",):
             bracket = 1
@@ -232,7 +252,9 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
             break
     if not factors:
         return None
-    plain = not marked and all(token.kind != "word" and not token.marked for token in found[at:end])
+    plain = not marked and all(
+        token.kind in ("letter", "group", "number") or token.text in ("^", "*", "/", "-") for token in found[at:end]
+    )
     if (
         plain
         and not (min(power for _, power in factors) < 0 and len(factors) > 1 and first.spaced)
@@ -318,7 +340,7 @@ def _name(found: Sequence[Token], at: int, marked: bool) -> tuple[str | None, in
         and found[at + 1].text == "\\Omega"
     ):
         return f"{token.text}ohm", at + 2
-    if token.kind not in ("word", "letter"):
+    if token.kind not in ("word", "letter") and token.text != "min":
         return None, at
     word = token.text
     if token.kind == "letter" and not (token.marked or marked):
@@ -327,14 +349,9 @@ def _name(found: Sequence[Token], at: int, marked: bool) -> tuple[str | None, in
         return _CAPITALS[word], at + 1
     for name in (word, word.lower(), word.lower().removesuffix("s"), word.lower().removesuffix("es")):
         if name in _SPELLED and (len(word) > 1 or word.islower()):
-            end = at + 1
-            if end < len(found) and found[end].text == "." and end + 1 < len(found) and False:
-                end += 1
-            return _SPELLED[name], end
+            return _SPELLED[name], at + 1
         if name in _WORDS:
             return _SPELLED.get(_WORDS[name], _WORDS[name]), at + 1
-    if word in _WORDS:
-        return _SPELLED.get(_WORDS[word], _WORDS[word]), at + 1
     if word in _MARKED:
         return _MARKED[word], at + 1
     return None, at
@@ -414,7 +431,7 @@ def spelled_value(text: str) -> Fraction | None:
             group += 1
         elif word in _ONES or word.isdigit():
             value = Fraction(word) if word.isdigit() else Fraction(_ONES.index(word))
-            if group % 10 and group or (group % 100 and value > 9) or (seen and value == 0):
+            if (group % 10 and group) or (group % 100 and value > 9) or (seen and value == 0):
                 return None
             group += value
         elif word in _TENS:
@@ -443,6 +460,6 @@ def spelled_value(text: str) -> Fraction | None:
         else:
             return None
         seen = True
-    if words and words[-1] == "and" or not seen or all(word.isdigit() for word in words):
+    if (words and words[-1] == "and") or not seen or all(word.isdigit() for word in words):
         return None
     return sign * (total + group)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 
-from gem.graders.math2.tree import CALCULUS, Num, Op, Quantity, Sym, Tree, children, names_in, walk
+from gem.graders.math2.lexer import words
+from gem.graders.math2.tree import CALCULUS, Num, Op, Quantity, Sym, Tree, children, is_op, names_in, walk
 
 MAX_BITS = 40_000  # size of an exact number; 10^10000 has 33,220
 MAX_EXPONENT = 10_000  # of a number
@@ -147,14 +148,14 @@ def too_large(tree: Tree, height: int = 0) -> str | None:
             if _magnitude(exponent) > limit:
                 return f"an exponent above {limit}"
             height, above = 1, exponent
-            while isinstance(above, Op) and above.head == "^":
+            while is_op(above, "^"):
                 height, above = height + 1, above.args[1]
             if height > MAX_TOWER:
                 return f"a tower of more than {MAX_TOWER} exponents"
         elif part.head in ("!", "!!", "binom", "permutations"):
             if any(_magnitude(arg) > MAX_FACTORIAL for arg in part.args):
                 return f"a factorial or binomial above {MAX_FACTORIAL}"
-            if part.head == "!" and any(isinstance(each, Op) and each.head == "!" for each in walk(part.args[0])):
+            if part.head[0] == "!" and any(isinstance(each, Op) and each.head[0] == "!" for each in walk(part.args[0])):
                 return "a factorial of a factorial"
     return None
 
@@ -163,7 +164,7 @@ def _magnitude(tree: Tree) -> float:
     """Return a rough upper estimate of the absolute value of a tree without names; 0 for others."""
     if (exact := fraction_of(tree)) is not None:
         return float(abs(exact)) if exact.numerator.bit_length() < 1000 else math.inf
-    if isinstance(tree, Op) and tree.head in ("+", "*", "^", "/", "neg", "!"):
+    if is_op(tree, "+", "*", "^", "/", "neg", "!"):
         sizes = [_magnitude(arg) for arg in tree.args]
         try:
             if tree.head == "^":
@@ -274,16 +275,14 @@ def differ(a: Tree, g: Tree, integers: str = "", positive: str = "") -> bool:
 
 
 def _has_steps(*trees: Tree) -> bool:
-    return any(
-        isinstance(part, Op) and part.head in ("floor", "ceil", "!", "binom") for tree in trees for part in walk(tree)
-    )
+    return any(is_op(part, "floor", "ceil", "!", "binom") for tree in trees for part in walk(tree))
 
 
 def _scale(tree: Tree, names: Mapping[str, complex]) -> float:
     """Return the size of the largest term of a sum, below which its value is lost to cancellation."""
     sizes = [0.0]
     for part in walk(tree):
-        if isinstance(part, Op) and part.head == "+":
+        if is_op(part, "+"):
             sizes += [abs(value) for arg in part.args if (value := approximate(arg, names)) is not None]
     return max(sizes)
 
@@ -305,7 +304,5 @@ def is_formula(tree: Tree) -> bool:
 FORMULA_HEADS = (
     frozenset(_FUNCTIONS)
     | frozenset(_ARITHMETIC)
-    | frozenset(
-        "!! int sum prod lim diff call coth sech csch arccot arcsec arccsc sgn erf Gamma det dots det pm mp lg".split()  # noqa: SIM905
-    )
+    | words("!! int sum prod lim diff call coth sech csch arccot arcsec arccsc sgn erf Gamma det dots det pm mp lg")
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from gem.graders.math2.lexer import words as word_set
 from gem.graders.math2.tree import (
     EMPTY,
     INFINITY,
@@ -20,9 +21,9 @@ from gem.graders.math2.tree import (
     Tree,
 )
 
-_FILLING = frozenset(
-    "the a an there are is it of that this all any every numbers number values value such set exist exists on be has "
-    "have equation system answer limit n x y can have for".split()  # noqa: SIM905
+_FILLING = word_set(
+    "the a an there are is it of that this all any every numbers number values value such set exist exists on be "
+    "has have equation system answer limit n x y can have for"
 )
 _MEANINGS: dict[str, Tree] = {
     **dict.fromkeys(
