@@ -162,7 +162,7 @@ def _styled(rng: random.Random, text: str, style: str) -> str:
         sometimes(0.4, r"\\sqrt\{(\d)\}(?!\d)", lambda m: rf"\sqrt{m[1]}")
         sometimes(0.4, r"\\frac\{(\d)\}\{(\d)\}(?!\d)", lambda m: rf"\frac{m[1]}{m[2]}")
         sometimes(0.4, r"\\frac", lambda _: rng.choice([r"\dfrac", r"\tfrac", r"\cfrac"]))
-    sometimes(0.15, r"(?<=[xyzabt)])\^\{?([23])\}?(?!\w)", lambda m: "²³"["23".index(m[1])])
+    sometimes(0.15, r"(?<=[xyzabt)])\^(2|3|\{2\}|\{3\})(?!\w)", lambda m: "²³"["3" in m[1]])
     if style == "L" and rng.random() < 0.3:
         text = re.sub(r"(?<!sqrt)(?<!\\)([(\[]|\\\{)", r"\\left\1", text)
         text = re.sub(r"(?<!\\)([)\]](?!\{)|\\\})", r"\\right\1", text)
@@ -233,7 +233,7 @@ def _other(rng: random.Random, leaf: str) -> str:
     if not leaf[-1].isdigit():
         return leaf
     at = rng.choice([i for i, char in enumerate(leaf) if char.isdigit()])
-    leading = len(leaf.strip("-")) > 1 and not leaf[:at].strip("-")
+    leading = len(leaf) > 1 and at == leaf.count("-")
     return leaf[:at] + rng.choice([d for d in "0123456789"[leading:] if d != leaf[at]]) + leaf[at + 1 :]
 
 
