@@ -130,7 +130,7 @@ class Writer:
             return False
         if right[0].isdigit():
             return self.style == "L" and head == "pow" and left.endswith("}") and right_head == "num"
-        return right[0] != "(" or head in ("num", "sqrt")
+        return right[0] != "(" or head in ("num", "sqrt", "sum", "pow")
 
     def _range(self, interval: Tree) -> tuple[int, str]:
         _, left, low, high, right = interval
@@ -164,7 +164,7 @@ def _styled(rng: random.Random, text: str, style: str) -> str:
         sometimes(0.4, r"\\frac", lambda _: rng.choice([r"\dfrac", r"\tfrac", r"\cfrac"]))
     sometimes(0.15, r"(?<=[xyzabt)])\^(2|3|\{2\}|\{3\})(?!\w)", lambda m: "²³"["3" in m[1]])
     if style == "L" and rng.random() < 0.3:
-        text = re.sub(r"(?<!sqrt)(?<!\\)([(\[]|\\\{)", r"\\left\1", text)
+        text = re.sub(r"(?<!sqrt)(?<!left)(?<!\\)([(\[]|\\\{)", r"\\left\1", text)
         text = re.sub(r"(?<!\\)([)\]](?!\{)|\\\})", r"\\right\1", text)
     return _with_signs(rng, text, style)
 
