@@ -28,7 +28,7 @@ from gem._internal.text import short_repr
 from gem.errors import BadValue, GraderError, MissingDependency, require
 from gem.graders.base import Grade, gold_answers
 from gem.graders.math2.engine import Condition, first_true
-from gem.graders.math2.equal import Verdict, any_of, normal, rounded_equal, same
+from gem.graders.math2.equal import Verdict, any_of, named, normal, rounded_equal, same
 from gem.graders.math2.lexer import TooLarge
 from gem.graders.math2.parser import parse
 from gem.graders.math2.question.forms import has_asked_form, is_ordered
@@ -209,7 +209,7 @@ def compare(answer: str, gold: str, question: str = "") -> Verdict:
 def _decimal_commas(answer: str, a: Tree, gold: str, g: Tree) -> tuple[Tree, Tree]:
     """Read the comma of 2,5 as a decimal comma if the other side is no collection."""
     for text, tree, other in ((answer, a, g), (gold, g, a)):
-        if is_op(tree, "list") and not is_collection(other):
+        if is_op(tree, "list") and not is_collection(named(other)[1]):
             again = normal(parse(_COMMA.sub("{,}", text)))
             if not is_collection(again):
                 return (again, g) if tree is a else (a, again)

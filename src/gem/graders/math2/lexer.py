@@ -325,7 +325,12 @@ class _Lexer:
             yield Token("sign", _SPELLINGS.get(text, text), spaced, marked)
 
     def _word(self, text: str, spaced: bool, marked: bool) -> Iterator[Token]:
-        if text in ("Rs", "INR"):
+        if (text in ("USD", "EUR", "GBP") and self._next().strip() == "") or (
+            text == "US" and self._next() in ("$", "\\$")
+        ):
+            if text != "US":
+                yield Token("sign", {"USD": "$", "EUR": "€", "GBP": "£"}[text], spaced, marked)
+        elif text in ("Rs", "INR"):
             self.at += self._next() == "."
             yield Token("sign", "₹", spaced, marked)
         elif len(text) == 1 and text.isascii():
@@ -386,6 +391,7 @@ class _Lexer:
         name = "".join(token.text for token in inner)
         if len(inner) == 1 and name in _PLAIN_COMMANDS | {
             "arg",
+            "cis",
             "Re",
             "Im",
             "Var",

@@ -49,6 +49,7 @@ for _row in (
     ("mass", "1", "g", "gram"),
     ("mass", "1000", "kg", "kilogram"),
     ("mass", "1000000", "t", "tonne"),
+    ("mass", "907184.74", "ton"),
     ("mass", "453.59237", "lb", "pound"),
     ("mass", "28.349523125", "oz", "ounce"),
     ("time", "1/1000", "ms", "millisecond"),
@@ -58,7 +59,7 @@ for _row in (
     ("time", "86400", "day"),
     ("time", "604800", "week"),
     ("months", "1", "month"),
-    ("months", "12", "year", "yr"),
+    ("months", "12", "year", "yr", "annum"),
     (_VOLUME, "1/1000000", "ml", "milliliter", "millilitre"),
     (_VOLUME, "1/1000", "l", "liter", "litre"),
     (_VOLUME, "0.003785411784", "gal", "gallon"),
@@ -113,6 +114,13 @@ for _row in (
     ({"time": -1}, "1000000", "MHz", "megahertz"),
     ({"time": -1}, "1000000000", "GHz", "ghz", "gigahertz"),
     ("length", "1/10000000000", "angstrom"),
+    ("length", "149597870700", "au"),
+    ("length", "9460730472580800", "ly", "lightyear"),
+    ("length", "30856775814913673", "parsec", "pc"),
+    ("level", "1", "decibel", "db"),
+    ({"length": -2}, "425143.707430272", "mpg"),
+    ("angle", "1/3600", "arcsecond", "arcsec"),
+    ("angle", "1/60", "arcminute", "arcmin"),
     ("length", "1/1000000", "um", "micrometer", "micrometre", "micron"),
     ("mass", "1/1000000", "ug", "microgram"),
     ("time", "1/1000000", "us", "microsecond"),
@@ -124,6 +132,7 @@ for _row in (
     (_PRESSURE, "100000000", "bar"),
     (_PRESSURE, "133322.387415", "mmhg", "torr"),
     ({"amount": 1, "length": -3}, "1000", "molar"),
+    ({"amount": 1, "length": -3}, "1/1000", "uM"),
     ({"mass": 1, "length": 2, "charge": -2}, "1000", "henry"),
 ):
     _unit(*_row)
@@ -248,12 +257,13 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
                     return f"{_canonical(factors)}/{inner[0].replace('*', '/')}", inner[1] + 1
             break
         end += bracket
-        if not bracket and not (found[end].spaced or found[end].marked):
+        if not bracket and (not (found[end].spaced or found[end].marked) or found[end].text in ("in", "has")):
             break
     if not factors:
         return None
     plain = not marked and all(
-        token.kind in ("letter", "group", "number") or token.text in ("^", "*", "/", "-") for token in found[at:end]
+        (token.kind in ("letter", "group", "number") and not token.marked) or token.text in ("^", "*", "/", "-")
+        for token in found[at:end]
     )
     if (
         plain
@@ -327,9 +337,11 @@ def _name(found: Sequence[Token], at: int, marked: bool) -> tuple[str | None, in
     token = found[at]
     if token.kind == "sign" and token.text in ("%", "¢"):
         return _SPELLED.get(token.text, token.text), at + 1
-    if token.text == "\\mu" and at + 1 < len(found) and not found[at + 1].spaced:
+    if token.text == "\\mu" and at + 1 < len(found):
         following = found[at + 1].text
-        name = {"m": "um", "g": "ug", "s": "us", "l": "ul", "L": "ul"}.get(following) or _MARKED.get("u" + following)
+        name = {"m": "um", "g": "ug", "s": "us", "l": "ul", "L": "ul", "M": "uM"}.get(following) or _MARKED.get(
+            "u" + following
+        )
         return name, at + 2
     if token.text == "\\Omega":
         return "ohm", at + 1
@@ -352,7 +364,7 @@ def _name(found: Sequence[Token], at: int, marked: bool) -> tuple[str | None, in
             return _SPELLED[name], at + 1
         if name in _WORDS:
             return _SPELLED.get(_WORDS[name], _WORDS[name]), at + 1
-    if word in _MARKED:
+    if word in _MARKED and (token.marked or marked or "u" in word):  # 2GM is a product
         return _MARKED[word], at + 1
     return None, at
 
@@ -429,8 +441,8 @@ def spelled_value(text: str) -> Fraction | None:
     for index, word in enumerate(words):
         if word in ("a", "an", "one") and index + 1 < len(words) and words[index + 1] in {*_MULTIPLES, *_SIZES}:
             group += 1
-        elif word in _ONES or word.isdigit():
-            value = Fraction(word) if word.isdigit() else Fraction(_ONES.index(word))
+        elif word in _ONES or word.isdecimal():
+            value = Fraction(word) if word.isdecimal() else Fraction(_ONES.index(word))
             if (group % 10 and group) or (group % 100 and value > 9) or (seen and value == 0):
                 return None
             group += value
@@ -460,6 +472,6 @@ def spelled_value(text: str) -> Fraction | None:
         else:
             return None
         seen = True
-    if (words and words[-1] == "and") or not seen or all(word.isdigit() for word in words):
+    if (words and words[-1] == "and") or not seen or all(word.isdecimal() for word in words):
         return None
     return sign * (total + group)

@@ -6,6 +6,7 @@ from gem.graders.math2.equal.collections import collections, real_sets
 from gem.graders.math2.equal.core import DECIDERS, Verdict, all_of, any_of, same
 from gem.graders.math2.equal.families import congruences, families, integrals, piecewise, progressions, wheres
 from gem.graders.math2.equal.formulas import (
+    ROUNDING,
     assignments,
     chains,
     equations,
@@ -15,7 +16,7 @@ from gem.graders.math2.equal.formulas import (
     quantities,
     rounded_equal,
 )
-from gem.graders.math2.equal.normal import named, normal
+from gem.graders.math2.equal.normal import named, normal, split_unit
 from gem.graders.math2.equal.notations import bases, choices, clocks, dates, ratios, same_words, vectors
 
 DECIDERS |= {
@@ -27,10 +28,10 @@ DECIDERS |= {
     "integrals": integrals,
     "families": families,
     "piecewise functions": piecewise,
+    "progressions": progressions,
     "conditions": wheres,
     "vectors": vectors,
     "clocks": clocks,
-    "progressions": progressions,
     "congruences": congruences,
     "chains": chains,
     "assignments": assignments,
@@ -42,4 +43,15 @@ DECIDERS |= {
     "formulas": formulas,
 }
 
-__all__ = ["Verdict", "all_of", "any_of", "half_digit", "named", "normal", "rounded_equal", "same"]
+__all__ = [
+    "ROUNDING",
+    "Verdict",
+    "all_of",
+    "any_of",
+    "half_digit",
+    "named",
+    "normal",
+    "rounded_equal",
+    "same",
+    "split_unit",
+]

@@ -86,7 +86,7 @@ def collections(a: Tree, g: Tree, q: Question) -> Verdict | None:
     if not is_op(a, *_ITEMS) or not is_op(g, *_ITEMS):
         return False
     a, g = _by_name(a, g), _by_name(g, a)
-    if {a.head, g.head} <= {"list", "and", "or", "tuple"} and "tuple" in (a.head, g.head):
+    if {a.head, g.head} <= {"list", "and", "tuple"} and "tuple" in (a.head, g.head):
         a, g = Op("tuple", a.args), Op("tuple", g.args)
     heads = {a.head, g.head}
     if a.head == "set" and g.head == "set":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -164,9 +165,25 @@ def progressions(a: Tree, g: Tree, q: Question) -> Verdict | None:
     return bool(abs(m) == abs(n) and (x - y) % m == 0)
 
 
+def _begins(tree: Tree, member: Tree) -> bool:
+    """Return whether a condition such as k ≥ 0 leaves out no positive member of a residue class."""
+    if not isinstance(tree, Relation) or len(tree.sides) != 2 or tree.operators[0] not in "<≤≥>":
+        return False
+    bounds = [fraction_of(side) for side in tree.sides if not names_in(side)]
+    letters = names_in(tree)
+    if len(bounds) != 1 or bounds[0] is None or len(letters) != 1:
+        return False
+    (letter,) = letters
+    before = bounds[0] - 1 + (tree.operators[0] in "<>")
+    last = fraction_of(substituted(member, {letter: Num(before)}))
+    return last is not None and last <= 0
+
+
 def _residue(tree: Tree) -> tuple[Fraction, Fraction] | None:
     """Return the residue and the modulus of a congruence, or of a linear formula of one letter."""
     while is_op(tree, "where"):
+        if not all(_is_declaration(each) or _begins(each, named(tree.args[0])[1]) for each in tree.args[1:]):
+            return None
         tree = named(tree.args[0])[1]
     if is_op(tree, "mod"):
         _, value, modulus = _congruence(tree)
@@ -194,16 +211,26 @@ def congruences(a: Tree, g: Tree, q: Question) -> Verdict | None:
         for tree, other in zip(pair, (a, g), strict=True)
     ]
     (name, value, modulus), (gold_name, gold_value, gold_modulus) = parts
-    if name and gold_name and name != gold_name and "ℤ" not in (name, gold_name):
+    if name and gold_name and name != gold_name and ("ℤ" not in (name, gold_name) or "(" in name + gold_name):
         return False
     if "ℤ" in (name, gold_name) and None in (modulus, gold_modulus):
         return False  # odd is not 1
-    if modulus is None or gold_modulus is None:
-        return same(value, gold_value, q)
+    if gold_modulus is None or modulus is None:  # 3 (mod 7) is 3, but n ≡ 3 (mod 7) is more than 3
+        return (
+            _is_residue(value, modulus, q)
+            if gold_modulus is None and same(value, gold_value, q) is True
+            else (not gold_name and modulus is None and same(value, gold_value, q))
+        )
     x, y, m = fraction_of(value), fraction_of(gold_value), fraction_of(gold_modulus)
     if None in (x, y, m):
         return all_of((same(modulus, gold_modulus, q), same(value, gold_value, q)))
     return all_of((same(modulus, gold_modulus, q), bool(m) and ((x - y) / m).denominator == 1))  # type: ignore[operator]
+
+
+def _is_residue(value: Tree, modulus: Tree | None, q: Question) -> bool:
+    """Return whether a value is a least residue by a modulus that the question has."""
+    x, m = fraction_of(value), None if modulus is None else fraction_of(modulus)
+    return x is not None and m is not None and 0 <= x < m and (not q.text or str(m) in q.text)
 
 
 def _congruence(tree: Op) -> tuple[str, Tree, Tree]:
@@ -269,9 +296,13 @@ def wheres(a: Tree, g: Tree, q: Question) -> Verdict | None:
     bare = [tree.args[0] if tree is not None else other for tree, other in zip(trees, (a, g), strict=True)]
     conditions = [tree.args[1:] if tree is not None else () for tree in trees]
     verdict = same(bare[0], bare[1], q)
-    if conditions[0] and conditions[1]:
-        return verdict
+    if conditions[0] and conditions[1] and not all(map(_is_declaration, (*conditions[0], *conditions[1]))):
+        return all_of((verdict, same(_joint(conditions[0]), _joint(conditions[1]), q)))
     return verdict if all(_is_declaration(each) for side in conditions for each in side) else False
+
+
+def _joint(conditions: Sequence[Tree]) -> Tree:
+    return conditions[0] if len(conditions) == 1 else Op("and", tuple(conditions))
 
 
 def _is_declaration(tree: Tree) -> bool:

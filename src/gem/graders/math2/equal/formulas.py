@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from gem.graders.math2.engine import Rounded, SameEquation, SameFormula
 from gem.graders.math2.equal.collections import as_sets
-from gem.graders.math2.equal.core import Verdict, all_of, any_of, same
+from gem.graders.math2.equal.core import Verdict, all_of, any_of, same, same_with
 from gem.graders.math2.equal.normal import difference, named, split_unit
 from gem.graders.math2.equal.notations import are_times
 from gem.graders.math2.question.read import Question
@@ -22,6 +22,7 @@ from gem.graders.math2.tree import (
     Relation,
     Sym,
     Tree,
+    children,
     is_collection,
     is_op,
     mapped,
@@ -52,11 +53,16 @@ def assignments(a: Tree, g: Tree, q: Question) -> Verdict | None:
         if not same_name(name, gold_name):
             renamed = _renamed(name, value, gold_name)
             return equations(a, g, q) if renamed is None else same(renamed, gold_value, q)
-        if isinstance(value, Sym) or isinstance(gold_value, Sym):
-            return same(value, gold_value, q)
         return same(value, gold_value, q)
     if any(isinstance(tree, Op) and _has_other_names(tree, name or gold_name) for tree in (a, g)):
         return as_sets(a, g, q) or False
+    for tree, other in ((a, g), (g, a)):
+        if is_op(other, "list", "and", "or") and all(isinstance(item, Relation) for item in other.args):
+            if is_op(named(tree)[1], "list"):  # y = 1 or y = 2x against a list of equations
+                left = Sym(named(tree)[0])
+                return same_with(
+                    tree, Op(other.head, tuple(Relation((left, v), ("=",)) for v in children(named(tree)[1]))), a, g, q
+                )
     if name:
         if isinstance(g, (Relation,)) or (isinstance(g, Op) and _has_other_names(g, name)):
             return (
@@ -117,6 +123,9 @@ def chains(a: Tree, g: Tree, q: Question) -> Verdict | None:
         name = tree.sides[0].name if isinstance(tree.sides[0], Sym) and names_in(tree.sides[0]) else ""
         other_name, value = named(other)
         is_equation = tree.operators == ("=",) and names_in(tree)
+        if is_equation and is_formula(other) and all(map(is_formula, tree.sides)) and not named(tree)[0]:
+            left, right = tree.sides  # sin² x + cos² x = 1
+            return all_of((same(left, right, q), same(right, g, q) if tree is a else same(a, right, q)))
         if is_equation or (
             isinstance(other, Relation) and (not other_name or (name and not same_name(name, other_name)))
         ):
@@ -250,8 +259,10 @@ def formulas(a: Tree, g: Tree, q: Question) -> Verdict | None:
             return False
     if isinstance(a, Sym) and isinstance(g, Sym):
         return _bare(a.name) == _bare(g.name)
-    if {"I", "i"} <= {part.name for tree in (a, g) for part in walk(tree) if isinstance(part, Sym)}:
-        a, g = (substituted(tree, {"I": Sym("i")}) for tree in (a, g))
+    found = [{part.name for part in walk(tree) if isinstance(part, Sym)} for tree in (a, g)]
+    for other in ("I", "j"):
+        if any(other in names and "i" not in names for names in found) and any("i" in names for names in found):
+            a, g = (substituted(tree, {other: Sym("i")}) for tree in (a, g))
     readings = [(a, g)]
     if _has_plain_log(a) or _has_plain_log(g):  # the base is e or 10
         readings.append((mapped(a, _decimal_log), mapped(g, _decimal_log)))

@@ -49,6 +49,8 @@ def normal(tree: Tree) -> Tree:
         if is_op(last, "mod") and not any(is_op(i, "mod") for i in items[:-1]):
             items = [*(Op("mod", (item, last.args[1])) for item in items[:-1]), last]  # x ≡ 1, 3 (mod 8)
         return _named_list(tree.head, [normal(item) for item in items])
+    if is_op(tree, "tuple") and len(signed := _signs(tree)) > 1:
+        return Op("list", tuple(map(normal, signed)))  # (±2, 0)
     if is_op(tree, "set", "tuple"):
         signed = [each for item in tree.args for each in (_signs(item) if tree.head == "set" else [item])]
         return Op(tree.head, tuple(map(normal, signed)))
@@ -71,6 +73,14 @@ def normal(tree: Tree) -> Tree:
         if tree.head == "cup" and all(is_op(part, "set") for part in parts):
             return Op("set", tuple(item for part in parts for item in children(part)))
         return Op(tree.head, parts)
+    if (
+        isinstance(tree, Relation)
+        and tree.operators == ("=",)
+        and any(is_op(each, "dots") for each in walk(tree.sides[0]))
+    ):
+        return normal(tree.sides[1])  # 1 + 2 + … + n = n(n+1)/2
+    if isinstance(tree, Relation) and tree.operators == ("=",) and is_op(tree.sides[0], "mod"):
+        return normal(tree.sides[1])  # 17 mod 5 = 2
     if isinstance(tree, Relation) and tree.operators == ("≡",):
         return normal(Relation(tree.sides, ("=",)))
     if isinstance(tree, Relation):
@@ -101,7 +111,9 @@ def _flat(tree: Tree) -> Tree:
 def _signs(tree: Tree) -> list[Tree]:
     """Return both values of a tree with one ±; a ∓ has the other sign. Any other tree is returned alone."""
     found = [part for part in walk(tree) if is_op(part, "pm", "mp")]
-    if not found or len(found) > 2 or (len(found) == 2 and found[0].head == found[1].head) or is_collection(tree):
+    if not found or len(found) > 2 or (len(found) == 2 and found[0].head == found[1].head):
+        return [tree]
+    if is_collection(tree) and not is_op(tree, "tuple"):
         return [tree]
 
     def signed(first: bool) -> Callable[[Tree], Tree]:
@@ -166,6 +178,14 @@ def _assignment(tree: Relation) -> Tree:
         if isinstance(right, Sym) and not isinstance(left, Sym) and not names_in(left):
             left, right = right, left
         right = normal(right)
+        if is_op(left, "ratio") and is_op(right, "ratio") and len(left.args) == len(right.args):
+            return right  # a:b = 2:3
+        if (
+            isinstance(left, Sym)
+            and right != split_unit(right, Quantity(ONE, "unit"))[0]
+            and names_in(right) == {left.name}
+        ):
+            right = Quantity(*split_unit(right, Quantity(ONE, "unit")))  # V = 12 V
         if is_collection(right) and not isinstance(left, Sym):
             return right
         if isinstance(left, Sym) and is_op(right, "set") and left.name.isupper():
@@ -176,9 +196,8 @@ def _assignment(tree: Relation) -> Tree:
         if is_op(left, "tuple"):
             return normal(right)
         return Relation((left, normal(right)), ("∈",))
-    if len(set(tree.operators)) == 1 and tree.operators[0] in (">", "≥"):
-        flipped = {">": "<", "≥": "≤"}
-        return Relation(tree.sides[::-1], tuple(flipped[o] for o in tree.operators[::-1]))
+    if set(tree.operators) == {"="} and all(isinstance(side, Sym) and names_in(side) for side in tree.sides[:-1]):
+        return Op("and", tuple(Relation((side, tree.sides[-1]), ("=",)) for side in tree.sides[:-1]))  # m = n = 2
     if set(tree.operators) <= {">", "≥"}:
         return Relation(tree.sides[::-1], tuple({">": "<", "≥": "≤"}[o] for o in tree.operators[::-1]))
     return tree

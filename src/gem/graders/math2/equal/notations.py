@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from gem.graders.math2.equal.core import Verdict, all_of, same
+from gem.graders.math2.equal.core import Verdict, all_of, same, same_with
 from gem.graders.math2.question.read import Question
 from gem.graders.math2.tree import ONE, InBase, Num, Op, Phrase, Sym, Tree, is_op
 from gem.graders.math2.values import fraction_of
@@ -51,6 +51,8 @@ def dates(a: Tree, g: Tree, q: Question) -> Verdict | None:
 def vectors(a: Tree, g: Tree, q: Question) -> Verdict | None:
     """Compare 2i - 3j with (2, -3), and a point P(1, 2) with (1, 2)."""
     for tree, other in ((a, g), (g, a)):
+        if is_op(tree, "binom") and is_op(other, "tuple"):
+            return same_with(tree, Op("tuple", tree.args), a, g, q)  # the point C(5, 2)
         if is_op(tree, "call") and len(tree.args) > 2 and is_op(other, "tuple"):
             point = Op("tuple", tree.args[1:])
             return same(point, g, q) if tree is a else same(a, point, q)
@@ -68,10 +70,8 @@ def _components(tree: Tree, size: int) -> Tree | None:
     found: dict[str, Tree] = {}
     marked = False
     for term in terms:
-        inner: Tree = term.args[0] if is_op(term, "neg") else term
-        over: tuple[Tree, ...] = ()
-        if is_op(inner, "/"):
-            inner, over = inner.args[0], inner.args[1:]
+        whole: Tree = term.args[0] if is_op(term, "neg") else term
+        inner, over = (whole.args[0], whole.args[1:]) if is_op(whole, "/") else (whole, ())
         factors = list(inner.args) if is_op(inner, "*") else [inner]
         axes = [f for f in factors if isinstance(f, Sym) and _axis(f.name)]
         if len(axes) != 1 or (axis := _axis(axes[0].name)) in found:

@@ -3,6 +3,8 @@ r"""Parse the tokens of a math answer into a tree.
 Read answer first, then expression, names and constructs.
 """
 
-from gem.graders.math2.parser.answer import parse
+from gem.graders.math2.parser.answer import parse, parse_tokens
+from gem.graders.math2.parser.expression import Parser
+from gem.graders.math2.parser.vocabulary import NotMath
 
-__all__ = ["parse"]
+__all__ = ["NotMath", "Parser", "parse", "parse_tokens"]

@@ -88,7 +88,7 @@ def _titled(found: Sequence[Token]) -> Tree | None:
         name = f"{flat(title)}({rest[0].text})"
         return Relation((Sym(name.replace("^-1", "^-1")), parse_tokens(rest[2:])), ("=",))
     if len(title) == 1 and any(token.text == "=" for token in rest) and any(token.kind == "letter" for token in rest):
-        return parse_tokens(rest)
+        return parse_tokens(rest) if title[0].text not in [token.text for token in rest] else None
     return None
 
 
@@ -103,7 +103,11 @@ def _worded_name(found: Sequence[Token]) -> Tree | None:
     left = found[:at]
     if len(left) > 3 and left[-1].text == ")" and left[-3].text == "(" and left[-2].kind == "letter":
         left = left[:-3]  # Dom(g) = …
-    if not left or not all(token.kind == "word" and (token.marked or not is_product(token.text)) for token in left):
+    if (
+        not left
+        or any(token.text == "=" for token in found[at + 1 :])
+        or not all(token.kind == "word" and (token.marked or not is_product(token.text)) for token in left)
+    ):
         return None
     return Relation((Sym(" ".join(token.text for token in left)), parse_tokens(found[at + 1 :])), ("=",))
 

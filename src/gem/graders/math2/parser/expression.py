@@ -26,6 +26,7 @@ from gem.graders.math2.parser.names import (
 )
 from gem.graders.math2.parser.vocabulary import (
     CONDITIONS,
+    DECLARING,
     END,
     HOURS,
     MONTHS,
@@ -123,7 +124,16 @@ class Parser:
         """Read one item: a relation with its conditions."""
         if self.next.text in CONDITIONS and self.next.kind == "word":
             return self._where(None)
+        if (
+            top
+            and self.next.kind == "letter"
+            and self.peek().text in DECLARING - {"and"}
+            and (declared := declaration(self))
+        ):
+            return Op("where", (declared,))
         tree = self.relation()
+        if self.next.text in ("integer", "integers") and isinstance(tree, Relation):
+            self.at += 1
         if self.next.kind == "word" and self.next.text in CONDITIONS:
             return self._where(tree)
         if self.next.text == "∀":
@@ -144,14 +154,7 @@ class Parser:
         """Read a condition after for, where or if."""
         if (declared := declaration(self)) is not None:
             return Op("where", (declared,) if tree is None else (tree, declared))
-        while self.next.kind == "word" and self.next.text in CONDITIONS | {
-            "all",
-            "any",
-            "that",
-            "every",
-            "some",
-            "real",
-        }:
+        while self.next.kind == "word" and self.next.text in DECLARING:
             self.at += 1
         if self.next.text == "∀":
             self.at += 1
@@ -162,6 +165,8 @@ class Parser:
 
     def relation(self) -> Tree:
         first = left_name(self) or self.sets()
+        if self.next.text in ("mod", "pmod") and is_op(first := self._modulus(first), "mod") and self.take("="):
+            return Relation((first, self.sets()), ("=",))  # 17 mod 5 = 2
         if self.next.text == "in" and isinstance(first, Sym) and self.peek().text in ("[", "(", "\\{"):
             self.at += 1
             return Relation((first, self.sets()), ("∈",))
@@ -350,7 +355,7 @@ class Parser:
 
     def _unit_after(self, tree: Tree) -> Tree | None:
         if (isinstance(tree, Quantity) and tree.unit != "%") or (
-            self.next.text == "in" and self.peek().text in "[(\\{"
+            self.next.text == "in" and self.peek().text in ("[", "(", "\\{")
         ):
             return None
         if is_collection(tree) or isinstance(tree, Interval):
@@ -480,7 +485,7 @@ class Parser:
             return environment(self, token)
         if token.kind == "command":
             return command(self)
-        return self.sign()
+        return prefixed(self) if token.text in ("^", "_") else self.sign()
 
     def number(self, *, single: bool = False) -> Tree:
         token = self.next
@@ -716,7 +721,7 @@ def phrase(found: Sequence[Token]) -> Tree:
             if token.text == "'" and parts and isinstance(parts[-1], str) and at + 1 < len(found):
                 parts[-1] += "'" + (found[at + 1].text if not found[at + 1].spaced else "")
                 at += 1 if not found[at + 1].spaced else 0
-            elif token.text == "-" or token.text.isalpha():
+            elif token.text == "-" or token.text.isalnum():
                 parts.append(token.text)
             at += 1
             continue

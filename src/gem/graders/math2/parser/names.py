@@ -24,6 +24,11 @@ def call(p: Parser) -> Tree:
     if first == "C" and p.peek().text == "(" and p.peek(2).kind == "number" and p.peek(3).text == ",":
         p.at += 2
         return Op("binom", pair_in_brackets(p))
+    if first == "\\Gamma" and p.peek().text == "(":
+        p.at += 2
+        inside = p.sum()
+        p.expect(")")
+        return Op("Gamma", (inside,))
     name = p.name()
     base = name.name.rstrip("'")
     if p.next.text == "^" and p.peek().kind == "group" and flat(p.peek().inner) == "-1" and base in CALLED:

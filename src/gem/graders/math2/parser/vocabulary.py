@@ -54,7 +54,7 @@ class NotMath(ValueError):
 MONTHS = words("January February March April May June July August September October November December")
 _NOT_PRODUCTS = words(
     "or and is in no of to by at on if so as an we it he up be do my us go the for not all one two six ten per "
-    "mod red yes odd any day old men how who you can cm mm km kg mg ml ft mi oz lb hr min sec deg sum dne pm am"
+    "mod red yes odd any day old men how who you can cm mm km kg ml ft mi oz lb hr min sec deg sum dne pm am"
 )
 
 
@@ -93,7 +93,7 @@ def is_product(word: str) -> bool:
         or word in _NOT_PRODUCTS
         or word.lower() in ("am", "pm", "dne")
         or len(word) > 4
-        or (len(word) > 2 and word.istitle())
+        or (len(word) > 2 and word.istitle() and set(word[:2].lower()) & set("aeiou"))
     ):
         return False
     if word.isupper():
@@ -103,6 +103,10 @@ def is_product(word: str) -> bool:
 
 def flat(found: Sequence[Token]) -> str:
     return "".join(flat(token.inner) if token.kind == "group" else token.text for token in found)
+
+
+def _declares(tree: Tree) -> bool:
+    return isinstance(tree, Relation) and tree.operators == ("∈",)
 
 
 def is_condition(tree: Tree) -> bool:
@@ -131,6 +135,9 @@ def with_conditions(trees: list[Tree]) -> list[Tree]:
             found[-1] = Op("where", (found[-1], tree))
         else:
             found.append(tree)
+    last = found[-1]
+    if len(found) > 1 and is_op(last, "where") and isinstance(last.args[0], Relation) and _declares(last.args[1]):
+        return [Op("where", (Op("list", (*found[:-1], last.args[0])), *last.args[1:]))]  # x = 2k, y = 3k (k ∈ ℤ)
     return found
 
 
