@@ -195,7 +195,7 @@ def compare(answer: str, gold: str, question: str = "") -> Verdict:
     verdicts: list[Verdict] = []
     trees = _decimal_commas(answer, normal(ours), gold, normal(theirs))
     for a, g in readings(*trees, q):
-        pair = in_asked_units(a, g, q) if question else (a, g)
+        pair = in_asked_units(a, g, q)
         if pair is None:
             continue
         if question and is_ordered(q):

@@ -89,6 +89,7 @@ _UNICODE: dict[int, str] = str.maketrans(  # Unicode → the sign that tokens ha
 )
 _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿˣᵀ", "0123456789-+nxT", strict=True))
 _LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉ₙ₊₋", "0123456789n+-", strict=True))
+_BOLD = re.compile(r"(?:^|(?<=[\s:$]))\*\*([^\s*](?:[^*]*[^\s*])?)\*\*(?=[\s.,;:$]|$)")
 _SCRIPTS = re.compile(f"([{''.join(_RAISED)}]+)|([{''.join(_LOWERED)}]+)|([½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])")
 
 _OPERATORS = frozenset(["+", "-", "*", "/", "^", "_", "!", "|", "=", "<", ">", "**"])
@@ -234,7 +235,8 @@ def _depth(text: str) -> int:
 
 
 def _in_latex(text: str) -> str:
-    """Write Unicode symbols as ASCII characters or LaTeX commands."""
+    """Write Unicode symbols as ASCII characters or LaTeX commands, and bold text of Markdown without its asterisks."""
+    text = _BOLD.sub(r"\1", text) if "**" in text else text
     if text.isascii():
         return text
     return _SCRIPTS.sub(_script, text).translate(_UNICODE)
@@ -356,7 +358,8 @@ class _Lexer:
             yield from self._styled(name, spaced, marked)
         elif name == "mathbb" or name.startswith("mathbb"):
             letter = name.removeprefix("mathbb") or self._argument_text().strip("{} \\")
-            yield Token("command", f"mathbb{letter}", spaced, marked)
+            is_set = letter in ("R", "Z", "N", "Q", "C")
+            yield Token("command" if is_set else "letter", f"mathbb{letter}" if is_set else letter, spaced, marked)
         elif name == "begin":
             yield self._environment(spaced, marked)
         else:

@@ -21,123 +21,66 @@ _CAPITALS = {
     **{"J": "joule", "N": "newton", "W": "watt", "V": "volt", "A": "ampere", "K": "kelvin", "L": "l", "C": "coulomb"},
     **{"T": "tesla", "F": "farad", "H": "henry", "M": "molar"},
 }
-_SPEED, _VOLUME = {"length": 1, "time": -1}, {"length": 3}
-_FORCE, _ENERGY = {"mass": 1, "length": 1, "time": -2}, {"mass": 1, "length": 2, "time": -2}
-_POWER, _PRESSURE = {"mass": 1, "length": 2, "time": -3}, {"mass": 1, "length": -1, "time": -2}
-_VOLTAGE, _CURRENT = {"mass": 1, "length": 2, "time": -2, "charge": -1}, {"charge": 1, "time": -1}
+_TABLE = """
+length = 1/1000000000: nm, nanometer, nanometre; 1/1000: mm, millimeter, millimetre; 1/100: cm, centimeter,
+  centimetre; 1/10: dm, decimeter, decimetre; 1: m, meter, metre; 1000: km, kilometer, kilometre; 0.0254: in, inch,
+  inche; 0.3048: ft, foot, feet; 0.9144: yd, yard; 1609.344: mi, mile; 1/10000000000: angstrom; 149597870700: au;
+  9460730472580800: ly, lightyear; 30856775814913673: parsec, pc; 1/1000000: um, micrometer, micrometre, micron
+mass = 1/1000: mg, milligram; 1: g, gram; 1000: kg, kilogram; 1000000: t, tonne; 907184.74: ton; 453.59237: lb,
+  pound; 28.349523125: oz, ounce; 1/1000000: ug, microgram
+time = 1/1000: ms, millisecond; 1: s, second, sec; 60: min, minute; 3600: h, hour, hr; 86400: day; 604800: week;
+  1/1000000: us, microsecond; 1/1000000000: ns, nanosecond
+months = 1: month; 12: year, yr, annum
+length^3 = 1/1000000: ml, milliliter, millilitre; 1/1000: l, liter, litre; 0.003785411784: gal, gallon;
+  0.000946352946: quart, qt; 0.000473176473: pint; 0.0002365882365: cup; 0.00001478676478125: tablespoon, tbsp;
+  0.00000492892159375: teaspoon, tsp; 1/1000000000: ul, microliter, microlitre
+length^2 = 10000: hectare, ha
+dollars = 1: $, dollar, usd; 1/100: cent, ¢
+euros = 1: €, euro, eur
+pounds_sterling = 1: £, gbp
+yen = 1: ¥, yen
+rupees = 1: ₹, rupee
+length time^-1 = 5/18: km/h, kph, kmh; 0.44704: mph
+angle = 1: degree, deg; 1/3600: arcsecond, arcsec; 1/60: arcminute, arcmin
+angle_in_pi = 1: radian, rad
+celsius = 1: celsius, degree celsius
+fahrenheit = 1: fahrenheit, degree fahrenheit
+temperature = 1: kelvin
+mass length^2 time^-2 = 1000: joule; 1000000: kj, kilojoule; 1000000000: MJ, megajoule; 3600000: Wh; 3600000000:
+  kWh, kwh; 1.602176634e-16: eV, electronvolt; 1.602176634e-13: keV; 1.602176634e-10: MeV; 1.602176634e-7: GeV;
+  1/10000: erg
+mass length time^-2 = 1000: newton; 1/100: dyne, dyn
+mass length^-1 time^-2 = 1000: pa, pascal; 1000000: kpa, kilopascal; 101325000: atm, atmosphere; 100000000: bar;
+  133322.387415: mmhg, torr
+mass length^2 time^-3 = 1000: watt; 1000000: kw, kilowatt; 1000000000: MW, megawatt; 1: mW, milliwatt
+amount = 1: mol, mole
+charge = 1: coulomb
+mass length^2 time^-2 charge^-1 = 1000: volt; 1: mV, millivolt; 1000000: kV, kv, kilovolt; 1000000000: MV, megavolt
+mass length^2 time^-1 charge^-2 = 1000: ohm
+mass time^-1 charge^-1 = 1000: tesla
+mass^-1 length^-2 time^2 charge^2 = 1/1000: farad
+charge time^-1 = 1: ampere, amp; 1/1000: mA, milliampere, milliamp
+time^-1 = 1: hz, hertz; 1000: khz, kilohertz; 1000000: MHz, megahertz; 1000000000: GHz, ghz, gigahertz
+level = 1: decibel, db
+length^-2 = 1609344000000000/3785411784: mpg
+amount length^-3 = 1000: molar; 1/1000: uM
+mass length^2 charge^-2 = 1000: henry
+"""  # dimensions = factor to the base unit: canonical name, other spellings; …
 
 
-def _unit(dimensions: str | dict[str, int], factor: str, *spellings: str) -> None:
-    measured = {dimensions: 1} if isinstance(dimensions, str) else dimensions
-    UNITS[spellings[0]] = (measured, Fraction(factor))
-    for spelling in spellings:
-        _SPELLED[spelling] = spellings[0]
+def _fill() -> None:
+    for line in _TABLE.replace("\n  ", " ").strip().splitlines():
+        measured, _, rows = line.partition(" = ")
+        powers = [part.partition("^") for part in measured.split(" ")]
+        dimensions = {name.replace("_", " "): int(power or 1) for name, _, power in powers}
+        for row in rows.split("; "):
+            factor, _, spellings = row.partition(": ")
+            names = spellings.split(", ")
+            UNITS[names[0]] = (dimensions, Fraction(factor))
+            _SPELLED.update(dict.fromkeys(names, names[0]))
 
 
-for _row in (
-    ("length", "1/1000000000", "nm", "nanometer", "nanometre"),
-    ("length", "1/1000", "mm", "millimeter", "millimetre"),
-    ("length", "1/100", "cm", "centimeter", "centimetre"),
-    ("length", "1/10", "dm", "decimeter", "decimetre"),
-    ("length", "1", "m", "meter", "metre"),
-    ("length", "1000", "km", "kilometer", "kilometre"),
-    ("length", "0.0254", "in", "inch", "inche"),
-    ("length", "0.3048", "ft", "foot", "feet"),
-    ("length", "0.9144", "yd", "yard"),
-    ("length", "1609.344", "mi", "mile"),
-    ("mass", "1/1000", "mg", "milligram"),
-    ("mass", "1", "g", "gram"),
-    ("mass", "1000", "kg", "kilogram"),
-    ("mass", "1000000", "t", "tonne"),
-    ("mass", "907184.74", "ton"),
-    ("mass", "453.59237", "lb", "pound"),
-    ("mass", "28.349523125", "oz", "ounce"),
-    ("time", "1/1000", "ms", "millisecond"),
-    ("time", "1", "s", "second", "sec"),
-    ("time", "60", "min", "minute"),
-    ("time", "3600", "h", "hour", "hr"),
-    ("time", "86400", "day"),
-    ("time", "604800", "week"),
-    ("months", "1", "month"),
-    ("months", "12", "year", "yr", "annum"),
-    (_VOLUME, "1/1000000", "ml", "milliliter", "millilitre"),
-    (_VOLUME, "1/1000", "l", "liter", "litre"),
-    (_VOLUME, "0.003785411784", "gal", "gallon"),
-    (_VOLUME, "0.000946352946", "quart", "qt"),
-    (_VOLUME, "0.000473176473", "pint"),
-    (_VOLUME, "0.0002365882365", "cup"),
-    (_VOLUME, "0.00001478676478125", "tablespoon", "tbsp"),
-    (_VOLUME, "0.00000492892159375", "teaspoon", "tsp"),
-    ({"length": 2}, "10000", "hectare", "ha"),
-    ("dollars", "1", "$", "dollar", "usd"),
-    ("dollars", "1/100", "cent", "¢"),
-    ("euros", "1", "€", "euro", "eur"),
-    ("pounds sterling", "1", "£", "gbp"),
-    ("yen", "1", "¥", "yen"),
-    ("rupees", "1", "₹", "rupee"),
-    (_SPEED, "5/18", "km/h", "kph", "kmh"),
-    (_SPEED, "0.44704", "mph"),
-    ("angle", "1", "degree", "deg"),
-    ("angle in pi", "1", "radian", "rad"),
-    ("celsius", "1", "celsius", "degree celsius"),
-    ("fahrenheit", "1", "fahrenheit", "degree fahrenheit"),
-    ("temperature", "1", "kelvin"),
-    (_ENERGY, "1000", "joule"),  # the base unit of mass is the gram
-    (_ENERGY, "1000000", "kj", "kilojoule"),
-    (_ENERGY, "1000000000", "MJ", "megajoule"),
-    (_ENERGY, "3600000", "Wh"),
-    (_ENERGY, "3600000000", "kWh", "kwh"),
-    (_ENERGY, "1.602176634e-16", "eV", "electronvolt"),
-    (_ENERGY, "1.602176634e-13", "keV"),
-    (_ENERGY, "1.602176634e-10", "MeV"),
-    (_ENERGY, "1.602176634e-7", "GeV"),
-    (_FORCE, "1000", "newton"),
-    (_PRESSURE, "1000", "pa", "pascal"),
-    (_PRESSURE, "1000000", "kpa", "kilopascal"),
-    (_POWER, "1000", "watt"),
-    (_POWER, "1000000", "kw", "kilowatt"),
-    (_POWER, "1000000000", "MW", "megawatt"),
-    (_POWER, "1", "mW", "milliwatt"),
-    ("amount", "1", "mol", "mole"),
-    ("charge", "1", "coulomb"),
-    (_VOLTAGE, "1000", "volt"),
-    (_VOLTAGE, "1", "mV", "millivolt"),
-    (_VOLTAGE, "1000000", "kV", "kv", "kilovolt"),
-    (_VOLTAGE, "1000000000", "MV", "megavolt"),
-    ({"mass": 1, "length": 2, "time": -1, "charge": -2}, "1000", "ohm"),
-    ({"mass": 1, "time": -1, "charge": -1}, "1000", "tesla"),
-    ({"mass": -1, "length": -2, "time": 2, "charge": 2}, "1/1000", "farad"),
-    (_CURRENT, "1", "ampere", "amp"),
-    (_CURRENT, "1/1000", "mA", "milliampere", "milliamp"),
-    ({"time": -1}, "1", "hz", "hertz"),
-    ({"time": -1}, "1000", "khz", "kilohertz"),
-    ({"time": -1}, "1000000", "MHz", "megahertz"),
-    ({"time": -1}, "1000000000", "GHz", "ghz", "gigahertz"),
-    ("length", "1/10000000000", "angstrom"),
-    ("length", "149597870700", "au"),
-    ("length", "9460730472580800", "ly", "lightyear"),
-    ("length", "30856775814913673", "parsec", "pc"),
-    ("level", "1", "decibel", "db"),
-    ({"length": -2}, "425143.707430272", "mpg"),
-    ("angle", "1/3600", "arcsecond", "arcsec"),
-    ("angle", "1/60", "arcminute", "arcmin"),
-    ("length", "1/1000000", "um", "micrometer", "micrometre", "micron"),
-    ("mass", "1/1000000", "ug", "microgram"),
-    ("time", "1/1000000", "us", "microsecond"),
-    ("time", "1/1000000000", "ns", "nanosecond"),
-    (_VOLUME, "1/1000000000", "ul", "microliter", "microlitre"),
-    (_ENERGY, "1/10000", "erg"),
-    (_FORCE, "1/100", "dyne", "dyn"),
-    (_PRESSURE, "101325000", "atm", "atmosphere"),
-    (_PRESSURE, "100000000", "bar"),
-    (_PRESSURE, "133322.387415", "mmhg", "torr"),
-    ({"amount": 1, "length": -3}, "1000", "molar"),
-    ({"amount": 1, "length": -3}, "1/1000", "uM"),
-    ({"mass": 1, "length": 2, "charge": -2}, "1000", "henry"),
-):
-    _unit(*_row)
-
-
+_fill()
 for _base, _letter in (
     *(("newton", "N"), ("coulomb", "C"), ("farad", "F"), ("ampere", "A"), ("volt", "V"), ("watt", "W"), ("joule", "J")),
     *(("tesla", "T"), ("mol", "mol"), ("ohm", "ohm"), ("eV", "eV"), ("pa", "Pa"), ("hz", "Hz"), ("henry", "H")),

@@ -260,7 +260,8 @@ def formulas(a: Tree, g: Tree, q: Question) -> Verdict | None:
     if isinstance(a, Sym) and isinstance(g, Sym):
         return _bare(a.name) == _bare(g.name)
     found = [{part.name for part in walk(tree) if isinstance(part, Sym)} for tree in (a, g)]
-    for other in ("I", "j"):
+    is_electric = not q.text or any(word in q.text for word in ("complex", "impedance", "circuit"))
+    for other in ("I", "j") if is_electric else ("I",):
         if any(other in names and "i" not in names for names in found) and any("i" in names for names in found):
             a, g = (substituted(tree, {other: Sym("i")}) for tree in (a, g))
     readings = [(a, g)]

@@ -79,8 +79,8 @@ def normal(tree: Tree) -> Tree:
         and any(is_op(each, "dots") for each in walk(tree.sides[0]))
     ):
         return normal(tree.sides[1])  # 1 + 2 + … + n = n(n+1)/2
-    if isinstance(tree, Relation) and tree.operators == ("=",) and is_op(tree.sides[0], "mod"):
-        return normal(tree.sides[1])  # 17 mod 5 = 2
+    if isinstance(tree, Relation) and tree.operators == ("=",) and is_op(left := tree.sides[0], "mod"):
+        return Op("mod", (Relation((left.args[0], tree.sides[1]), ("≡",)), left.args[1]))  # 17 mod 5 = 2
     if isinstance(tree, Relation) and tree.operators == ("≡",):
         return normal(Relation(tree.sides, ("=",)))
     if isinstance(tree, Relation):

@@ -340,8 +340,16 @@ def figure(p: Parser, sign: str) -> Tree:
     return Sym(f"{sign}{letters}")
 
 
+def _separates(p: Parser) -> bool:
+    """Return whether | separates the coordinates of a point, as in (2|1) and (3|4|5)."""
+    end = next((i for i in range(p.at, len(p.tokens)) if p.tokens[i].text == ")"), p.at)
+    inside = p.tokens[p.at : end]
+    bars = sum(token.text == "|" for token in inside)
+    return bars == 1 or (bars == 2 and all(token.kind == "number" or token.text in ("|", "-") for token in inside))
+
+
 def bracket(p: Parser, opening: str) -> Tree:
-    bars, p.bars = p.bars, 0
+    bars, p.bars = p.bars, int(opening == "(" and _separates(p))
     outside, p.in_set, mark = (p.in_set, p.reversed), False, p.at
     p.reversed = opening == "]"
     try:
@@ -353,6 +361,11 @@ def bracket(p: Parser, opening: str) -> Tree:
             raise
         p.at, p.reversed = mark, True  # [a, b[
         inside = p.items()
+    if opening == "(" and p.next.text == "|" and not isinstance(inside, Relation):  # the point (2|1)
+        points = [inside]
+        while p.take("|"):
+            points.append(p.sum())
+        inside = Op("list", tuple(points))
     p.bars, (p.in_set, p.reversed) = bars, outside
     closing = p.next.text
     if opening == "⟨":

@@ -29,6 +29,7 @@ FUNCTIONS = words(
 MANY = frozenset({"gcd", "lcm", "max", "min", "span"})  # functions of several arguments
 CALLED = words("f F G H P E")  # letters before brackets that are functions, not factors
 SEPARATORS = {",": "list", ";": "list", "and": "and", "or": "or", "∧": "and", "∨": "or", "&": "and"}
+SEPARATORS |= {"und": "and", "et": "and", "и": "and", "oder": "or", "ou": "or", "или": "or"}
 CONDITIONS = words("for where with if when whenever provided given such as assuming at")
 DECLARING = CONDITIONS | words(
     "all any that every some real arbitrary is are be an a the number numbers constant constants and complex"
@@ -144,7 +145,7 @@ def with_conditions(trees: list[Tree]) -> list[Tree]:
 def stripped(found: Sequence[Token]) -> Sequence[Token]:
     """Remove signs around an answer that are no part of it: quotes, Markdown, a final full stop, a leading =."""
     start, end = 0, len(found)
-    while start < end and (found[start].text in ("=", "≈", '"', "`", ":", ",", "→", "∴") or is_bold(found, start)):
+    while start < end and (found[start].text in ("=", "≈", '"', "`", ":", ",", "→", "∴")):
         start += 1
     while (
         start + 1 < end
@@ -152,7 +153,7 @@ def stripped(found: Sequence[Token]) -> Sequence[Token]:
         and found[start + 1].kind != "word"
     ):
         start += 1
-    while start < end and (found[end - 1].text in (".", ",", ";", '"', "`", ":", "…") or is_bold(found, end - 1)):
+    while start < end and (found[end - 1].text in (".", ",", ";", '"', "`", ":", "…")):
         if found[end - 1].text == "…" and end - start > 2 and found[end - 2].text in (",", "+"):
             break
         if found[end - 1].text == "…" and found[end - 2].kind == "number":
@@ -165,7 +166,3 @@ def stripped(found: Sequence[Token]) -> Sequence[Token]:
 
 def is_set(group: Token) -> bool:
     return len(group.inner) > 2 and group.inner[1].text in ("|", "∈")
-
-
-def is_bold(found: Sequence[Token], at: int) -> bool:
-    return found[at].text == "^" and found[at].kind == "sign" and at in (0, len(found) - 1)  # ** is ^ here
