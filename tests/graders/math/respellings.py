@@ -49,8 +49,7 @@ class Drawer:
     """Draws a tree from a shape; a name of the shape stands for one name in the whole tree."""
 
     def __init__(self, rng: random.Random) -> None:
-        x, y, z = "xyz" if rng.random() < 0.4 else rng.sample(NAMES, 3)
-        self.rng = rng
+        self.rng, (x, y, z) = rng, "xyz" if rng.random() < 0.4 else rng.sample(NAMES, 3)
         self.slots: dict[str, Any] = {"X": x, "x": ("sym", x), "y": ("sym", y), "z": ("sym", z)}
         if rng.random() < 0.1:
             self.slots |= {"y": ("sub", "a", "1"), "z": ("sub", "a", "2")}
@@ -128,15 +127,15 @@ class Writer:
         r"""Return whether two factors may stand side by side: not 2 3, 2\frac12, x2, x(y+1), 3 sin x y."""
         if self.style == "V" or right_head in ("frac", "abs", "sci", "binom") or head in ("sci", "fn", "log", "abs"):
             return False
-        if right[0].isdigit():
-            return self.style == "L" and head == "pow" and left.endswith("}") and right_head == "num"
-        return right[0] != "(" or head in ("num", "sqrt", "sum", "pow")
+        after_brace = self.style == "L" and head == "pow" and left.endswith("}")
+        return after_brace if right[0].isdigit() else right[0] != "(" or head in ("num", "sqrt", "sum", "pow")
 
     def _range(self, interval: Tree) -> tuple[int, str]:
         _, left, low, high, right = interval
         below = "" if "∞" in str(low) else self(low, 1) + ("<" if left == "(" else "≤")
         above = "" if "inf" in str(high) else ("<" if right == ")" else "≤") + self(high, 1)
-        return 0, self.rng.choice([self(interval), "x∈" + self(interval), f"{below}x{above}"])
+        among = [self(interval), "x∈" + self(interval), f"{below}x{above}", rf"\{{x∣{below}x{above}\}}"]
+        return 0, self.rng.choice(among[: 3 + (self.style == "L")])
 
     def _rel(self, left: Tree, sign: str, right: Tree) -> tuple[int, str]:
         if self.rng.random() < 0.3:
@@ -164,8 +163,9 @@ def _styled(rng: random.Random, text: str, style: str) -> str:
         sometimes(0.4, r"\\frac", lambda _: rng.choice([r"\dfrac", r"\tfrac", r"\cfrac"]))
     sometimes(0.15, r"(?<=[xyzabt)])\^(2|3|\{2\}|\{3\})(?!\w)", lambda m: "²³"["3" in m[1]])
     if style == "L" and rng.random() < 0.3:
-        text = re.sub(r"(?<!sqrt)(?<!left)(?<!\\)([(\[]|\\\{)", r"\\left\1", text)
-        text = re.sub(r"(?<!\\)([)\]](?!\{)|\\\})", r"\\right\1", text)
+        gap = rng.choice(["", " "])
+        text = re.sub(r"(?<!sqrt)(?<!left)(?<!\\)([(\[]|\\\{)", rf"\\left\1{gap}", text)
+        text = re.sub(r"(?<!\\)([)\]](?!\{)|\\\})", rf"{gap}\\right\1", text)
     return _with_signs(rng, text, style)
 
 
@@ -199,10 +199,8 @@ def _scope(seed: int) -> dict[str, Any]:
 
 
 def _rounded(found: Any) -> Hashable:
-    if isinstance(found, tuple | frozenset):
-        return type(found)(map(_rounded, found))
-    if isinstance(found, str):
-        return found
+    if isinstance(found, tuple | frozenset | str):
+        return found if isinstance(found, str) else type(found)(map(_rounded, found))
     if cmath.isnan(found):
         raise ValueError("not a number")
     return tuple(f"{part if abs(part) > 1e-9 else 0:.10g}" for part in (complex(found).real, complex(found).imag))
