@@ -339,9 +339,9 @@ def _builders() -> dict[str, Callable[..., Any]]:
 
 def _sympy_power(base: Any, exponent: Any) -> Any:
     """Return a power. Raises BadValue if it has too many digits."""
-    if base.is_Rational and exponent.is_Rational:
-        if abs(exponent) * math.log10(max(abs(base.p), base.q, 2)) > MAX_DIGITS:
-            raise BadValue(f"a number with more than {MAX_DIGITS} digits")
+    known = base.is_Rational and exponent.is_Rational
+    if known and abs(exponent) * math.log10(max(abs(base.p), base.q, 2)) > MAX_DIGITS:
+        raise BadValue(f"a number with more than {MAX_DIGITS} digits")
     return base**exponent
 
 

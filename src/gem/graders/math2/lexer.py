@@ -201,8 +201,8 @@ _SPELLINGS = {  # commands and digraphs → the sign or command that tokens have
     for spelling in spellings.split()
 }
 _PLAIN_COMMANDS = words(  # commands that are often written without their backslash
-    "sin cos tan cot sec csc arcsin arccos arctan arccot sinh cosh tanh log ln lg exp sqrt pi infty lim max min gcd lcm det "
-    "sen tg ctg oo arctg arcctg cosec infinity asin acos atan frac binom theta alpha beta"
+    "sin cos tan cot sec csc arcsin arccos arctan arccot sinh cosh tanh log ln lg exp sqrt pi infty lim max min gcd lcm "
+    "det sen tg ctg oo arctg arcctg cosec infinity asin acos atan frac binom theta alpha beta"
 )
 
 

@@ -36,8 +36,8 @@ class Op:
       mixed (integer, fraction) sin, cos, … log (argument, base) gcd, … call (function, arguments), ' (derivative)
     - calculus: int (integrand, variable, lower, upper), sum and prod (term, variable, lower, upper), lim (term,
       variable, point, direction), diff (function, variable)
-    - collections: list and or (items of an answer without brackets), tuple, set, matrix (of tuples), cases (of tuples of
-      a value and its condition), cup cap minus (of sets), builder (element, condition), ratio, dots
+    - collections: list and or (items of an answer without brackets), tuple, set, matrix (of tuples), cases (of tuples
+      of a value and its condition), cup cap minus (of sets), builder (element, condition), ratio, time, dots
     - where (value, conditions), mod (value, modulus), given (event, condition), transpose, label (letter, value)
     """
 
@@ -99,7 +99,6 @@ EMPTY = Op("set", ())
 COLLECTIONS = frozenset(
     {"list", "and", "or", "tuple", "set", "matrix", "cases", "cup", "cap", "minus", "builder", "ratio"}
 )
-CALCULUS = frozenset({"int", "sum", "prod", "lim", "diff"})
 
 
 def is_op(tree: object, *heads: str) -> TypeGuard[Op]:

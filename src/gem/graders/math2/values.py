@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from gem.graders.math2.lexer import words
-from gem.graders.math2.tree import CALCULUS, Num, Op, Quantity, Sym, Tree, children, is_op, names_in, walk
+from gem.graders.math2.tree import Num, Op, Quantity, Sym, Tree, children, is_op, names_in, walk
 
 MAX_BITS = 40_000  # size of an exact number; 10^10000 has 33,220
 MAX_EXPONENT = 10_000  # of a number
@@ -285,10 +285,6 @@ def _scale(tree: Tree, names: Mapping[str, complex]) -> float:
         if is_op(part, "+"):
             sizes += [abs(value) for arg in part.args if (value := approximate(arg, names)) is not None]
     return max(sizes)
-
-
-def has_calculus(tree: Tree) -> bool:
-    return any(isinstance(part, Op) and part.head in CALCULUS for part in walk(tree))
 
 
 def is_formula(tree: Tree) -> bool:

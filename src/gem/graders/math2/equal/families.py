@@ -290,9 +290,8 @@ def wheres(a: Tree, g: Tree, q: Question) -> Verdict | None:
     trees = [tree if is_op(tree, "where") else None for tree in (a, g)]
     if trees == [None, None]:
         return None
-    if is_set_like(a) or is_set_like(g):
-        if (verdict := as_sets(a, g, q)) is not None:
-            return verdict
+    if (is_set_like(a) or is_set_like(g)) and (verdict := as_sets(a, g, q)) is not None:
+        return verdict
     bare = [tree.args[0] if tree is not None else other for tree, other in zip(trees, (a, g), strict=True)]
     conditions = [tree.args[1:] if tree is not None else () for tree in trees]
     verdict = same(bare[0], bare[1], q)

@@ -22,7 +22,6 @@ from gem.graders.math2.tree import (
     Relation,
     Sym,
     Tree,
-    children,
     is_collection,
     is_op,
     mapped,
@@ -50,38 +49,23 @@ def assignments(a: Tree, g: Tree, q: Question) -> Verdict | None:
     if not name and not gold_name:
         return None
     if name and gold_name:
-        if not same_name(name, gold_name):
-            renamed = _renamed(name, value, gold_name)
-            return equations(a, g, q) if renamed is None else same(renamed, gold_value, q)
-        return same(value, gold_value, q)
+        if same_name(name, gold_name):
+            return same(value, gold_value, q)
+        renamed = _renamed(name, value, gold_name)
+        return equations(a, g, q) if renamed is None else same(renamed, gold_value, q)
     if any(isinstance(tree, Op) and _has_other_names(tree, name or gold_name) for tree in (a, g)):
         return as_sets(a, g, q) or False
-    for tree, other in ((a, g), (g, a)):
-        if is_op(other, "list", "and", "or") and all(isinstance(item, Relation) for item in other.args):
-            if is_op(named(tree)[1], "list"):  # y = 1 or y = 2x against a list of equations
-                left = Sym(named(tree)[0])
-                return same_with(
-                    tree, Op(other.head, tuple(Relation((left, v), ("=",)) for v in children(named(tree)[1]))), a, g, q
-                )
-    if name:
-        if isinstance(g, (Relation,)) or (isinstance(g, Op) and _has_other_names(g, name)):
-            return (
-                equations(a, g, q)
-                if isinstance(g, Relation) and g.operators == ("=",)
-                else same(value, g, q)
-                if is_collection(value)
-                else as_sets(a, g, q)
-            )
-        return name not in names_in(value) and same(value, g, q)
-    if isinstance(a, Relation) or (isinstance(a, Op) and _has_other_names(a, gold_name)):
-        return (
-            equations(a, g, q)
-            if isinstance(a, Relation) and a.operators == ("=",)
-            else same(a, gold_value, q)
-            if is_collection(gold_value)
-            else as_sets(a, g, q)
-        )
-    return gold_name not in names_in(gold_value) and same(a, gold_value, q)
+    tree, other = (a, g) if name else (g, a)
+    (name, value) = named(tree)
+    equals = is_op(other, "list", "and", "or") and all(isinstance(item, Relation) for item in other.args)
+    if equals and is_op(value, "list"):  # y = 1 or y = 2x against a list of equations
+        lines = tuple(Relation((Sym(name), each), ("=",)) for each in value.args)
+        return same_with(tree, Op("list", lines), a, g, q)
+    if isinstance(other, Relation):
+        if other.operators == ("=",):
+            return equations(a, g, q)
+        return same_with(tree, value, a, g, q) if is_collection(value) else as_sets(a, g, q)
+    return name not in names_in(value) and same_with(tree, value, a, g, q)
 
 
 def _has_other_names(tree: Op, name: str) -> bool:
@@ -254,9 +238,8 @@ def formulas(a: Tree, g: Tree, q: Question) -> Verdict | None:
     """Compare two formulas: certainly different values at a random point, or a condition for the engine."""
     if not is_formula(a) or not is_formula(g):
         return None
-    if a in (INFINITY, MINUS_INFINITY) or g in (INFINITY, MINUS_INFINITY):
-        if all(tree in (INFINITY, MINUS_INFINITY) for tree in (a, g)):
-            return False
+    if all(tree in (INFINITY, MINUS_INFINITY) for tree in (a, g)):
+        return False
     if isinstance(a, Sym) and isinstance(g, Sym):
         return _bare(a.name) == _bare(g.name)
     found = [{part.name for part in walk(tree) if isinstance(part, Sym)} for tree in (a, g)]

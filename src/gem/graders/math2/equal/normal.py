@@ -139,12 +139,10 @@ def _named_list(head: str, items: list[Tree]) -> Tree:
     if name and all(
         n == name or (not n and not isinstance(item, Relation)) for (n, _), item in zip(names, flat, strict=True)
     ):
-        if all(
-            (isinstance(item, Relation) and item.operators == ("=",)) or not isinstance(item, Relation) for item in flat
-        ):
-            values: list[Tree] = []
-            for _, value in names:
-                values += value.args if is_op(value, "list") else [value]
+        values: list[Tree] = []
+        for _, value in names:
+            values += value.args if is_op(value, "list") else [value]
+        if not any(isinstance(item, Relation) and item.operators != ("=",) for item in flat):
             return Relation((Sym(name), Op("list", tuple(values))), ("=",))
     if len({n for n, _ in names if n}) > 1 and head == "or":
         return Op("or", tuple(flat))

@@ -30,9 +30,9 @@ def parse_tokens(found: Sequence[Token]) -> Tree:
     found = stripped(stripped(found)[_after_prose(stripped(found)) :])
     if not found:
         return Phrase(())
-    if all(token.kind in ("word", "letter") or token.text == "-" for token in found):
-        if (value := spelled_value(" ".join(token.text for token in found))) is not None:
-            return Num(value)
+    is_worded = all(token.kind in ("word", "letter") or token.text == "-" for token in found)
+    if is_worded and (value := spelled_value(" ".join(token.text for token in found))) is not None:
+        return Num(value)
     if (special := _special(found)) is not None:
         return special
     if len(found) == 1 and found[0].kind == "word" and len(found[0].text) > 2 and found[0].text[1] in "aeiou":

@@ -362,7 +362,7 @@ def bracket(p: Parser, opening: str) -> Tree:
         p.at, p.reversed = mark, True  # [a, b[
         inside = p.items()
     if opening == "(" and p.next.text == "|" and not isinstance(inside, Relation):  # the point (2|1)
-        points = [inside]
+        points: list[Tree] = [inside]
         while p.take("|"):
             points.append(p.sum())
         inside = Op("list", tuple(points))

@@ -704,10 +704,9 @@ def _split(found: Sequence[Token]) -> tuple[list[Sequence[Token]], set[str]]:
 
 def phrase(found: Sequence[Token]) -> Tree:
     """Return words with the formulas between them."""
-    words = [token.text for token in found]
-    if all(token.kind in ("word", "letter") or token.text == "-" for token in found):
-        if (value := spelled_value(" ".join(words).replace(" - ", "-"))) is not None:
-            return Num(value)
+    is_worded = all(token.kind in ("word", "letter") or token.text == "-" for token in found)
+    if is_worded and (value := spelled_value(" ".join(token.text for token in found))) is not None:
+        return Num(value)
     parts: list[str | Tree] = []
     at, dated = 0, any(token.text in MONTHS for token in found)
     while at < len(found):

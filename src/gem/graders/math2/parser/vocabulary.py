@@ -34,7 +34,6 @@ CONDITIONS = words("for where with if when whenever provided given such as assum
 DECLARING = CONDITIONS | words(
     "all any that every some real arbitrary is are be an a the number numbers constant constants and complex"
 )
-_CLOSING = {"(": ")]", "[": "])(", "]": "[]", "⟨": "⟩", "⌊": "⌋", "⌈": "⌉", "\\{": ("\\}",), "|": "|", "‖": "‖"}
 _BASE_NAMES = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
 BASES = {**_BASE_NAMES, "twelve": 12, "sixteen": 16, "hex": 16}
 END = Token("end", "")
@@ -138,7 +137,7 @@ def with_conditions(trees: list[Tree]) -> list[Tree]:
             found.append(tree)
     last = found[-1]
     if len(found) > 1 and is_op(last, "where") and isinstance(last.args[0], Relation) and _declares(last.args[1]):
-        return [Op("where", (Op("list", (*found[:-1], last.args[0])), *last.args[1:]))]  # x = 2k, y = 3k (k ∈ ℤ)
+        return [Op("where", (Op("list", (*found[:-1], last.args[0])), *last.args[1:]))]  # x = 2k, y = 3k for integers k
     return found
 
 
