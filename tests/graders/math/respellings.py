@@ -160,6 +160,7 @@ def _styled(rng: random.Random, text: str, style: str) -> str:
         sometimes(0.5, r"(?<=[_^])\{(\w)\}(?!\w)", lambda m: m[1])
         sometimes(0.4, r"\\sqrt\{(\d)\}(?!\d)", lambda m: rf"\sqrt{m[1]}")
         sometimes(0.4, r"\\frac\{(\d)\}\{(\d)\}(?!\d)", lambda m: rf"\frac{m[1]}{m[2]}")
+        sometimes(0.1, r"(\\frac|\\sqrt|_|\^)\{", lambda m: m[1] + " {")
         sometimes(0.4, r"\\frac", lambda _: rng.choice([r"\dfrac", r"\tfrac", r"\cfrac"]))
     sometimes(0.15, r"(?<=[xyzabt)])\^(2|3|\{2\}|\{3\})(?!\w)", lambda m: "²³"["3" in m[1]])
     if style == "L" and rng.random() < 0.3:
