@@ -31,7 +31,8 @@ from gem.graders.math2.engine import Condition, first_true
 from gem.graders.math2.equal import Verdict, any_of, named, normal, rounded_equal, same
 from gem.graders.math2.lexer import TooLarge
 from gem.graders.math2.parser import parse
-from gem.graders.math2.question.forms import has_asked_form, is_ordered
+from gem.graders.math2.question.forms import has_asked_form, in_asked_notation
+from gem.graders.math2.question.order import in_asked_order, said_of_asked
 from gem.graders.math2.question.quantities import in_asked_units, tolerance
 from gem.graders.math2.question.read import read_question
 from gem.graders.math2.question.readings import readings
@@ -190,19 +191,25 @@ def compare(answer: str, gold: str, question: str = "") -> Verdict:
     ours, theirs = parse(answer), parse(gold)
     if ours == theirs:
         return True
-    if question and not has_asked_form(ours, theirs, q):
-        return False
+    if question:
+        ours, theirs = in_asked_notation(ours, q), in_asked_notation(theirs, q)
+        if said_of_asked(ours, q) is None or not has_asked_form(ours, theirs, q):
+            return False
     verdicts: list[Verdict] = []
-    trees = _decimal_commas(answer, normal(ours), gold, normal(theirs))
-    for a, g in readings(*trees, q):
+    for a, g in readings(answer, gold, q):
+        if question:
+            a, g = (said_of_asked(in_asked_notation(tree, q), q) or tree for tree in (a, g))
+        a, g = _decimal_commas(answer, normal(a), gold, normal(g))
         pair = in_asked_units(a, g, q)
         if pair is None:
             continue
-        if question and is_ordered(q):
-            pair = _as_tuple(pair[0]), _as_tuple(pair[1])
+        if question:
+            pair = in_asked_order(pair[0], q), in_asked_order(pair[1], q)
         verdicts.append(same(pair[0], pair[1], q))
         if question and (half := tolerance(pair[1], q)):
             verdicts.append(rounded_equal(pair[0], pair[1], half))
+        if True in verdicts:
+            return True
     return any_of(verdicts)
 
 

@@ -27,7 +27,19 @@ _FILLING = word_set(
 )
 _MEANINGS: dict[str, Tree] = {
     **dict.fromkeys(
-        ("no solution", "no solutions", "no real solution", "no real solutions", "no roots", "no real roots", "empty"),
+        (
+            "no solution",
+            "no solutions",
+            "no real solution",
+            "no real solutions",
+            "no roots",
+            "no real roots",
+            "empty",
+            "none",
+            "no such",
+            "no such exists",
+            "no integer solutions",
+        ),
         EMPTY,
     ),
     **dict.fromkeys(("real", "reals", "real x"), REALS),
@@ -75,25 +87,28 @@ def meaning(phrase: Phrase) -> Tree:
         part.casefold()
         if isinstance(part, str)
         else part.name
-        if isinstance(part, Sym) and len(part.name) == 1
+        if isinstance(part, Sym) and len(part.name) == 1 and part.name.isalpha()
         else part
         for part in phrase.parts
     ]
     texts = [word for word in words if isinstance(word, str)]
     if len(texts) == len(words):
         kept = [word for word in texts if word not in _FILLING]
-        if "," not in texts and (found := _MEANINGS.get(" ".join(kept))) is not None:
+        if "," not in texts and (found := _MEANINGS.get(" ".join(word for word in kept if word != "-"))) is not None:
             return found
+        if kept == ["no"] and {"exist", "exists"} & set(texts):
+            return EMPTY
         if len(texts) == 1:
             return Phrase((_day(texts[0]),))
         return Phrase(tuple(_SAME.get(w, w) for w in texts if w not in ("the", "a", "an", "on", "it", "-", ".")))
     trees = [part for part in words if not isinstance(part, str)]
+    if texts == ["noon"] and trees == [Num(Fraction(12))]:
+        return _MEANINGS["noon"]
     kept = [word for word in texts if word not in _FILLING]
     if len(trees) == 1 and (kept in (["multiples"], ["divisible", "by"], ["multiple"], ["positive", "multiples"])):
         return Op("mod", (Relation((Sym("ℤ"), ZERO), ("≡",)), trees[0]))
-    if "diverges" in texts or "tends" in texts or "infinity" in texts:
-        if len(trees) == 1 and trees[0] in (INFINITY, MINUS_INFINITY):
-            return MINUS_INFINITY if {"negative", "minus"} & set(texts) else trees[0]
+    if {"diverges", "tends", "infinity"} & set(texts) and trees in ([INFINITY], [MINUS_INFINITY]):
+        return MINUS_INFINITY if {"negative", "minus"} & set(texts) else trees[0]
     return Phrase(tuple(words))
 
 

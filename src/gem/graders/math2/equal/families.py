@@ -131,16 +131,18 @@ def _arbitrary(tree: Tree, known: frozenset[str] | set[str]) -> set[str]:
 
 def integrals(a: Tree, g: Tree, q: Question) -> Verdict | None:
     """Compare two antiderivatives with an arbitrary constant at the end, whatever its letter."""
-    bare = [_without_constant(named(tree)[1]) for tree in (a, g)]
-    if None in bare:
+    found = [_without_constant(named(tree)[1]) for tree in (a, g)]
+    bare = [each for each in found if each is not None]
+    if len(bare) < 2 or "C" not in {constant[0] for _, constant in bare}:
         return None
-    ours, theirs = (tree for tree in bare if tree is not None)
+    ours, theirs = (tree for tree, _ in bare)
     if not is_formula(ours) or not is_formula(theirs) or not names_in(theirs) <= _VARIABLES:
         return None
     return SameFormula(ours, theirs, up_to_constant=True)
 
 
-def _without_constant(tree: Tree) -> Tree | None:
+def _without_constant(tree: Tree) -> tuple[Tree, str] | None:
+    """Return a sum without its arbitrary constant, and the name of this; None for other trees."""
     while is_op(tree, "where"):
         tree = tree.args[0]
     if not isinstance(tree, Op) or tree.head != "+":
@@ -151,7 +153,7 @@ def _without_constant(tree: Tree) -> Tree | None:
     rest = tuple(arg for arg in tree.args if arg not in constants)
     if len(constants) != 1 or not rest or constants[0].name in names_in(Op("+", rest)):
         return None
-    return rest[0] if len(rest) == 1 else Op("+", rest)
+    return (rest[0] if len(rest) == 1 else Op("+", rest)), constants[0].name
 
 
 def progressions(a: Tree, g: Tree, q: Question) -> Verdict | None:
@@ -256,15 +258,17 @@ def piecewise(a: Tree, g: Tree, q: Question) -> Verdict | None:
     if not cases or len(names) != 1:
         return None
     found = [bounds_of(normal(condition)) for condition in conditions]
-    bounds = sorted({exact for each in found for _, bound in each or () if (exact := fraction_of(bound)) is not None})
+    bounds = {value: bound for each in found for value, bound in each or ()}
     if None in found or not bounds:
         return None
-    between = [low + (high - low) * part for low, high in pairwise(bounds) for part in (Fraction(1, 2), Fraction(1, 3))]
-    outside = [bounds[0] - 1, bounds[0] - Fraction(7, 3), bounds[-1] + 1, bounds[-1] + Fraction(7, 3)]
+    inner = [Fraction(value) for value in sorted(bounds)]
+    low, high, far = inner[0], inner[-1], max(1, abs(inner[0]), abs(inner[-1]))
+    between = [x + (y - x) * part for x, y in pairwise(inner) for part in (Fraction(1, 2), Fraction(1, 3))]
+    outside = [low - far, low - far * Fraction(7, 3), high + far, high + far * Fraction(7, 3)]
     (name,) = names
     verdicts: list[Verdict] = []
-    for x in (*bounds, *between, *outside):
-        at = [_case_at(value, name, x) for value in values]
+    for x, point in (*bounds.items(), *((float(each), Num(each)) for each in (*between, *outside))):
+        at = [_case_at(value, name, x, point) for value in values]
         if at != [None, None]:
             verdicts.append(False if at[0] is None or at[1] is None else same(at[0], at[1], q))
     return all_of(verdicts)
@@ -274,13 +278,13 @@ def _is_rest(condition: Tree) -> bool:
     return isinstance(condition, Phrase) and condition.text in ("otherwise", "else")
 
 
-def _case_at(tree: Tree, name: str, x: Fraction) -> Tree | None:
-    """Return the value of a function, piecewise or not, at a number; None if no case holds there."""
-    at: dict[str, Tree] = {name: Num(x)}
+def _case_at(tree: Tree, name: str, x: float, point: Tree) -> Tree | None:
+    """Return the value of a function, piecewise or not, at a point near x; None if no case holds there."""
+    at = {name: point}
     if not isinstance(tree, Op) or tree.head != "cases":
         return substituted(tree, at)
     for row in tree.args:
-        if isinstance(row, Op) and (_is_rest(row.args[1]) or contains(normal(row.args[1]), float(x))):
+        if isinstance(row, Op) and (_is_rest(row.args[1]) or contains(normal(row.args[1]), x)):
             return substituted(row.args[0], at)
     return None
 

@@ -69,7 +69,9 @@ def assignments(a: Tree, g: Tree, q: Question) -> Verdict | None:
 
 
 def _has_other_names(tree: Op, name: str) -> bool:
-    return tree.head in ("list", "and", "or") and any(n and n != name for n, _ in map(named, tree.args))
+    return tree.head in ("list", "and", "or") and any(
+        n and name not in (n, n.partition("_")[0]) for n, _ in map(named, tree.args)
+    )
 
 
 def same_name(name: str, gold: str) -> bool:

@@ -173,7 +173,7 @@ def _assignment(tree: Relation) -> Tree:
         left, right = tree.sides
         if is_op(left, "tuple", "list") and all(isinstance(arg, Sym) for arg in left.args):
             return normal(right)
-        if isinstance(right, Sym) and not isinstance(left, Sym) and not names_in(left):
+        if isinstance(right, Sym) and names_in(right) and not names_in(left):
             left, right = right, left
         right = normal(right)
         if is_op(left, "ratio") and is_op(right, "ratio") and len(left.args) == len(right.args):

@@ -43,7 +43,23 @@ def parse_tokens(found: Sequence[Token]) -> Tree:
     try:
         return Parser(found).answer()
     except (NotMath, RecursionError, ZeroDivisionError):
-        return by_items(found)
+        return _of_letters(found) or by_items(found)
+
+
+def _of_letters(found: Sequence[Token]) -> Tree | None:
+    """Parse by + 2 and 6an, whose words are products of letters; None for other tokens."""
+    plain = [token for token in found if token.kind == "word"]
+    if not plain or len(plain) == len(found) or any(token.marked or len(token.text) != 2 for token in plain):
+        return None
+    if any(token.text in ("or", "is", "in", "no", "of", "to", "if", "it") for token in plain):
+        return None
+    letters: list[Token] = []
+    for token in found:
+        letters += [Token("letter", c) for c in token.text] if token.kind == "word" else [token]
+    try:
+        return Parser(letters).answer()
+    except (NotMath, RecursionError, ZeroDivisionError):
+        return None
 
 
 def _special(found: Sequence[Token]) -> Tree | None:

@@ -28,6 +28,7 @@ from gem.graders.math2.parser.vocabulary import (
     CONDITIONS,
     DECLARING,
     END,
+    FUNCTIONS,
     HOURS,
     MONTHS,
     RELATIONS,
@@ -303,7 +304,7 @@ class Parser:
                 tree = Op("^", (tree, Num(Fraction(2 if self.next.text == "squared" else 3))))
                 self.at += 1
                 continue
-            if half_of_day(self):
+            if isinstance(tree, Num) and half_of_day(self):
                 return tree
             if self._is_times():
                 self.at += 1
@@ -366,7 +367,7 @@ class Parser:
         if found is None:
             return None
         unit, end = found
-        if not self.next.marked and len(self.next.text) == 1 and names_in(tree):
+        if not self.next.marked and names_in(tree) and (len(self.next.text) == 1 or is_product(self.next.text)):
             return None
         self.at = end
         return with_smaller(self, Quantity(tree, unit))
@@ -534,6 +535,9 @@ class Parser:
             elif self.next.text in ("'", "''") and self.next.kind == "sign":
                 name += self.next.text
                 self.at += 1
+            elif self.next.text == "^" and set(flat([self.peek()]).strip("{}")) == {"'"}:
+                name += flat([self.peek()]).strip("{}")
+                self.at += 2
             else:
                 return Sym(name)
 
@@ -564,6 +568,9 @@ class Parser:
 
     def group(self) -> Tree:
         token = self.next
+        if (bare := _headless(token)) is not None:
+            self.tokens = [*self.tokens[: self.at], *bare, *self.tokens[self.at + 1 :]]
+            return self.primary()
         self.at += 1
         if not token.inner:
             if self.next.text in ("^", "_"):  # {}_{10}C_5 and {}^{10}C_5
@@ -662,6 +669,16 @@ class Parser:
     def cell(self, found: Sequence[Token]) -> Tree:
         """Parse the tokens of a cell or of another part, which may be words."""
         return parse_part(found)
+
+
+def _headless(group: Token) -> tuple[Token, ...] | None:
+    r"""Return the tokens of a group that is a function without its argument, as {\log}_{2} is; None for others."""
+    first = group.inner[0] if group.inner else END
+    inner = _headless(first) if first.kind == "group" else (first,) if first.text in FUNCTIONS else None
+    scripts = group.inner[1:]
+    if inner is None or len(scripts) % 2 or any(token.text not in ("_", "^") for token in scripts[::2]):
+        return None
+    return (*inner, *scripts)
 
 
 def parse_part(found: Sequence[Token]) -> Tree:

@@ -152,7 +152,11 @@ def in_base(p: Parser, text: str) -> Tree | None:
     name = name.strip("() ")
     base = BASES.get(name, int(name) if name.isdigit() else 0)
     digits = text.upper()
-    if not 2 <= base <= 36 or "." in text or any(int(digit, 36) >= base for digit in digits):
+    if (
+        not 2 <= base <= 36
+        or not (text.isalnum() and text.isascii())
+        or any(int(digit, 36) >= base for digit in digits)
+    ):
         return None
     p.at += 1
     return InBase(digits, base)

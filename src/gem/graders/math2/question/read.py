@@ -196,6 +196,12 @@ def _counts_from(items: Items, end: int) -> int:
     return start if is_index and end > start and "_" not in items[start - 2][1] else 0
 
 
+def words_in(text: str) -> list[str]:
+    """Return the words, numbers and signs of a text."""
+    found: list[str] = _WORD.findall(text)
+    return found
+
+
 @lru_cache(maxsize=2048)
 def read_question(text: str) -> Question:
     return Question(text)
