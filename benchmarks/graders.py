@@ -34,7 +34,7 @@ import math_verify
 
 from gem.errors import GraderError
 from gem.graders.math import MathGrader, grade_math
-from gem.graders.math.caps import exceeded_cap
+from gem.graders.math.grader import exceeded_cap
 from gem.graders.pool import GraderPool
 
 WORKERS = 2
@@ -334,7 +334,7 @@ def main() -> int:
     inline("1", "1")
     with GraderPool(WORKERS, timeout=60.0, modules=MODULES) as pool:
         grader = MathGrader(pool)
-        for future in [pool.submit("gem.graders.math.parse:parse", "x") for _ in range(WORKERS)]:
+        for future in [pool.submit("gem.graders.math.parser:parse", "x") for _ in range(WORKERS)]:
             future.result()
         met = compared(grader, repeats, share)
     print("\n| what | median | min | max | unit | target | statistic | met |")

@@ -26,7 +26,7 @@ MODULES = [
 
 
 NEEDS = {
-    **{"gem.rl": "torch", '"math:': "latex2sympy2_extended", "gem.testing.fakes.endpoint": "aiohttp"},
+    **{"gem.rl": "torch", '"math:': "sympy", "gem.testing.fakes.endpoint": "aiohttp"},
     **{"gem.tools.mcp.tool": "mcp", "search_engine": "uvicorn", "keys=True": "pyte"},
 }  # a word in the code of a page → the library that it needs
 

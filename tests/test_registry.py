@@ -260,10 +260,10 @@ def test_a_missing_optional_library_is_named_with_the_pip_command(clean_registry
 @pytest.mark.parametrize(
     ("env_id", "library", "extras"),
     [
-        ("math:Algebra", "latex2sympy2_extended", "math"),
-        ("vision:Charts", "latex2sympy2_extended", "math,vision"),
+        ("math:Algebra", "sympy", "math"),
+        ("vision:Charts", "sympy", "math,vision"),
         ("vision:Geometry", "PIL", "math,vision"),
-        ("math:GSM8K", "latex2sympy2_extended", "data,math"),
+        ("math:GSM8K", "sympy", "data,math"),
         ("rg:chain_sum", "reasoning_gym", "reasoning"),
     ],
 )

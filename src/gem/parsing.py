@@ -1,4 +1,7 @@
-r"""Parse the text of a model: LaTeX boxes, tags and code fences.
+r"""Parse the text of a model: thoughts, LaTeX boxes, tags and code fences, and LaTeX as plain text.
+
+This one module reads the answers and moves of all environments: what a reply says (outside_thinking), where its answer
+stands (last_boxed, last_tagged, code_blocks), and which text an answer in LaTeX shows (readings).
 
 Every function accepts any string, runs in linear time and never raises.
 """
@@ -14,15 +17,68 @@ __all__ = [
     "last_tagged",
 ]
 
-# In LaTeX, \{ and \} are literal braces, which neither open nor close a box.
-_BRACES = re.compile(r"\\boxed\s*\{|\\[{}]|[{}]")
+_THINK = re.compile(r"<(/?)think>")
+_BOX = r"\\{1,2}(?:boxed|fbox)(?![a-zA-Z])\s*"  # models also write \\boxed, as in JSON
+_END = r"(?=[ \t]*(?:\Z|[$.,;!?)}*`\n]|\\[\])]))"
+# The token of \boxed 5, \boxed A and \boxed \frac{1}{2}. A word inside a sentence is not one ("the \boxed notation").
+_BARE = (
+    r"(?:[-+]?[0-9]+(?:[.,/][0-9]+)*(?![\w^/*+({\\-]|[.,][0-9])"
+    rf"|(?:[a-zA-Z]+|\\[a-zA-Z]+(?:\{{(?:[^{{}}]|\{{[^{{}}]{{0,200}}\}}){{0,200}}\}})*){_END})"
+)
+# \\, \{ and \} are a line break and literal braces, which neither open nor close a box.
+_MARKS = re.compile(rf"{_BOX}(?:\{{|(?P<bare>{_BARE})|(?P<cut>\Z|[-+]?[0-9]|\\[a-zA-Z]))|\\[\\{{}}]|[{{}}]")
 _PLAIN_BOX = re.compile(r"\\boxed\s*\{([^{}\\]*)\}")  # a box whose content has no braces or commands
 _INTEGER = re.compile(r"[ \t\n]*[+-]?[0-9]{1,18}[ \t\n]*")  # 18 digits fit into 64 bits
-_TEXT_COMMAND = re.compile(r"\\(?:text|math)[a-z]*\s*\{([^{}]*)\}")  # \text{…}, \mathrm{…}, \textbf{…} and so on
+_INTEGER_BOX = re.compile(rf"\\boxed\s*\{{({_INTEGER.pattern})\}}")
 _ARROW = re.compile(r"\\(?:right|longright)?arrow\b|\\to\b|->|=>|→")
 _DECORATION = re.compile(r"\\[,;:! {}]|\\quad\b|[()\[\]{}\"'`$*]")
 _LONGEST_TIDIED = 200  # characters; limited, so that nested boxes take linear time
-_INTEGER_BOX = re.compile(rf"\\boxed\s*\{{({_INTEGER.pattern})\}}")
+
+# Commands whose argument stands for itself: \text{…}, \mathrm{…}, \textbf{…} and so on.
+_STYLE = r"\\(?:(?:text|math)[a-z]*|[mhf]box|boxed|emph|underline|operatorname|boldsymbol|bm)(?![a-zA-Z])\*?"
+_STYLED = re.compile(rf"{_STYLE}\s*\{{|\\.|[{{}}]", re.DOTALL)
+_STYLE_NAME = re.compile(_STYLE)
+_TOKEN = re.compile(r"\\[a-zA-Z]+\*?|\\?.", re.DOTALL)
+_LATEX = re.compile(r"[\\{}$^~]")
+_GROUPING = re.compile(r"(?<=[0-9])(?:\\[,;:!]|\{,\}|~)(?=[0-9]{3}(?![0-9]))")  # 12\,345 and 12{,}345
+_POWER_OF_TEN = re.compile(r"(?<=[0-9])\s?[*×·]\s?10\*\*\(?([-+]?[0-9]+)\)?(?![0-9.])")
+_SIMPLE = re.compile(r"[\w.]*|\([^()]*\)")
+# Marks in the plain text: the end of a power, and a fraction, which has brackets unless it is all of the text.
+_GAP, _OPEN, _CLOSE = "\0\1\2"
+_JOINED = re.compile(rf"(?<=\w){_GAP}+(?=\w)")  # 2^{3}5 is not 2**35
+_LONE_FRACTION = re.compile(rf"([\s$*]*-?){_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}([\s$*.]*)")
+_WITHOUT_MARKS = dict.fromkeys(map(ord, (_GAP, _OPEN, _CLOSE)))
+_TO_BRACKETS = str.maketrans({_OPEN: "(", _CLOSE: ")", _GAP: None})
+_DEEPEST = 50  # nested groups and arguments
+_LONGEST = 50_000  # characters
+_ENDS = (("**", "**"), ("`", "`"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("``", "''"))
+_MOST_ENDS = 4
+_FUNCTIONS = ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "log", "ln", "exp")
+# LaTeX command → how it is written in ASCII, and in Unicode.
+_SYMBOLS = {
+    **dict.fromkeys(("times", "ast"), ("*", "×")),
+    **dict.fromkeys(("le", "leq", "leqslant"), ("<=", "≤")),
+    **dict.fromkeys(("ge", "geq", "geqslant"), (">=", "≥")),
+    **dict.fromkeys(("ne", "neq"), ("!=", "≠")),
+    **dict.fromkeys(("land", "wedge"), ("&", "∧")),
+    **dict.fromkeys(("lor", "vee"), ("|", "∨")),
+    **dict.fromkeys(("lnot", "neg"), ("~", "¬")),
+    **dict.fromkeys(("to", "rightarrow", "longrightarrow", "Rightarrow", "implies"), ("->", "→")),
+    **dict.fromkeys(("leftrightarrow", "Leftrightarrow", "iff"), ("<->", "↔")),
+    **dict.fromkeys(("dots", "ldots", "cdots"), ("...", "…")),
+    **dict.fromkeys(("mid", "vert", "lvert", "rvert"), ("|", "|")),
+    **dict.fromkeys(("backslash", "textbackslash"), ("\\", "\\")),
+    **{"cdot": ("*", "·"), "div": ("/", "÷"), "lt": ("<", "<"), "gt": (">", ">"), "pm": ("+-", "±"), "sim": ("~", "~")},
+    **{"pi": ("pi", "π"), "infty": ("oo", "∞"), "circ": ("°", "°"), "colon": (":", ":"), "prime": ("'", "'")},
+    **{"lbrace": ("{", "{"), "rbrace": ("}", "}"), "lbrack": ("[", "["), "rbrack": ("]", "]"), "oplus": ("^", "⊕")},
+    **{name: (name, name) for name in _FUNCTIONS},
+    **{f"arc{name}": (f"a{name}", f"a{name}") for name in ("sin", "cos", "tan")},
+    **dict.fromkeys((",", ";", ":", " ", "quad", "qquad", "enspace", "thinspace"), (" ", " ")),
+    **dict.fromkeys(("left", "right", "displaystyle", "textstyle", "limits", "hline"), ("", "")),
+    **dict.fromkeys(("big", "Big", "bigl", "bigr", "Bigl", "Bigr", "bf", "rm", "it", "tt", "sf", *"!/()[]"), ("", "")),
+    **{each: (each, each) for each in "%$#&_{}"},
+    "\\": ("\n", "\n"),
+}
 
 
 class CodeBlock(NamedTuple):
@@ -39,30 +95,60 @@ class CodeBlock(NamedTuple):
     end: int
 
 
-def boxes(text: str) -> list[str]:
-    r"""Return the contents of all closed ``\boxed{…}``, ordered by their start. Boxes and braces may be nested.
+def outside_thinking(text: str) -> str:
+    """Return a text without its ``<think>…</think>``; a ``<think>`` that is not closed goes to the end.
 
-    >>> boxes(r"\boxed{1}, \boxed{\frac{1}{2}} and \boxed{never closed")
-    ['1', '\\frac{1}{2}']
+    Text before a ``</think>`` without a ``<think>`` is thinking that the chat template opened.
+
+    >>> outside_thinking("<think>4?</think>It is 5."), outside_thinking("4?</think>It is 5. <think>Or 6")
+    ('It is 5.', 'It is 5. ')
     """
-    return [text[start:end] for start, end in _box_spans(text)]
+    if "think>" not in text:
+        return text
+    said: list[str] = []
+    start: int | None = 0  # of the text outside; None inside
+    for match in _THINK.finditer(text):
+        if match[1]:
+            if start is not None:
+                said.clear()
+            start = match.end()
+        elif start is not None:
+            said.append(text[start : match.start()])
+            start = None
+    if start is not None:
+        said.append(text[start:])
+    return "\n".join(part for part in said if part)
+
+
+def boxes(text: str) -> list[str]:
+    r"""Return the contents of all closed ``\boxed{…}`` and ``\fbox{…}``, ordered by their start.
+
+    Boxes and braces may be nested. A box may also hold one token without braces, as in ``\boxed 5``.
+
+    >>> boxes(r"\boxed{1}, \boxed{\frac{1}{2}}, \boxed 3 and \boxed{never closed")
+    ['1', '\\frac{1}{2}', '3']
+    """
+    return [text[start:end] for start, end in _box_spans(text) if end >= 0]
 
 
 def _box_spans(text: str) -> list[tuple[int, int]]:
+    """Return the offsets of the content of each box, ordered; the end is -1 for a box that is cut off."""
     # Return offsets and not strings, because the contents of 30,000 nested boxes would take gigabytes.
     found: list[tuple[int, int]] = []
     stack: list[int | None] = []  # for each open brace: offset of the box's content, or None for a plain brace
-    for match in _BRACES.finditer(text):
-        brace = match.group()
-        if brace == "}":
+    for match in _MARKS.finditer(text):
+        mark = match.group()
+        if match.lastgroup is not None:
+            found.append(match.span("bare") if match.lastgroup == "bare" else (match.end(), -1))
+        elif mark == "}":
             start = stack.pop() if stack else None
             if start is not None:
                 found.append((start, match.start()))
-        elif brace == "{":
+        elif mark == "{":
             stack.append(None)
-        elif brace[1] == "b":
+        elif len(mark) > 2:
             stack.append(match.end())
-    return sorted(found)
+    return sorted([*found, *((start, -1) for start in stack if start is not None)])
 
 
 def tidied(content: str) -> str:
@@ -71,26 +157,30 @@ def tidied(content: str) -> str:
     >>> [tidied(content) for content in (r"\text{5}", "Up.", "reveal (0, 1)", r"A \to C")]
     ['5', 'Up', 'reveal  0, 1', 'A  to  C']
     """
-    while (plain := _TEXT_COMMAND.sub(r"\1", content)) != content:
-        content = plain
-    return _DECORATION.sub(" ", _ARROW.sub(" to ", content)).strip().removesuffix(".").replace("\u2212", "-")
+    plain = _ARROW.sub(" to ", _unstyled(content))
+    return _DECORATION.sub(" ", plain).strip().removesuffix(".").replace("\u2212", "-")
 
 
 def last_boxed(text: str, pattern: re.Pattern[str] | None = None) -> str | None:
-    r"""Return the content of the last closed ``\boxed{…}``, or None if there is no such box.
+    r"""Return the content of the last ``\boxed{…}`` or ``\fbox{…}``, or None if there is none or it is cut off.
 
-    With a pattern, boxes whose content the pattern does not fully match are ignored. The pattern is matched with the
-    content as written and, if it has at most 200 characters, tidied(); the content that matches is returned.
+    Boxes inside ``<think>…</think>`` do not count (see outside_thinking()); ``\boxed 5`` holds one token.
 
-    >>> last_boxed(r"not \boxed{up} but \boxed{left}")
-    'left'
+    With a pattern, closed boxes whose content the pattern does not fully match are ignored. The pattern is matched with
+    the content as written and, if it has at most 200 characters, tidied(); the content that matches is returned.
+
+    >>> last_boxed(r"not \boxed{up} but \boxed{left}"), last_boxed(r"\boxed{up}, no, \boxed{le")
+    ('left', None)
     >>> last_boxed(r"\boxed{\text{Up.}}", re.compile("[a-zA-Z]+"))
     'Up'
     """
-    plain = _PLAIN_BOX.match(text, text.rfind(r"\boxed"))
-    if plain is not None and (pattern is None or pattern.fullmatch(plain[1])):
+    plain = _PLAIN_BOX.match(text, text.rfind("box") - 1)
+    if plain is not None and "<" not in text and (pattern is None or pattern.fullmatch(plain[1])):
         return plain[1]  # fast path: the last box is simple, so the braces of the text need not be matched
+    text = outside_thinking(text)
     for start, end in reversed(_box_spans(text)):
+        if end < 0:
+            return None
         if pattern is None or pattern.fullmatch(text, start, end):
             return text[start:end]
         if end - start <= _LONGEST_TIDIED and pattern.fullmatch(content := tidied(text[start:end])):
@@ -101,26 +191,55 @@ def last_boxed(text: str, pattern: re.Pattern[str] | None = None) -> str | None:
 def last_boxed_int(text: str) -> int | None:
     r"""Return the integer in the last ``\boxed{…}`` that contains only an integer, or None if there is no such box.
 
-    An integer has at most 18 ASCII digits, and may have a sign and surrounding whitespace. See tidied() for what may
-    surround it.
+    An integer has at most 18 ASCII digits, and may have a sign and surrounding whitespace. See last_boxed() for boxes
+    that do not count, and tidied() for what may surround the integer.
 
     >>> last_boxed_int(r"\boxed{7} then \boxed{ \text{0}. }"), last_boxed_int("7")
     (0, None)
     """
-    plain = _INTEGER_BOX.match(text, text.rfind(r"\boxed"))
-    content = plain[1] if plain is not None else last_boxed(text, _INTEGER)
+    plain = _INTEGER_BOX.match(text, text.rfind("box") - 1)
+    content = plain[1] if plain is not None and "<" not in text else last_boxed(text, _INTEGER)
     return None if content is None else int(content)
+
+
+def readings(answer: str) -> list[str]:
+    r"""Return an answer as written and then, where they differ, as plain text: what LaTeX and Markdown show.
+
+    Styles such as ``\text{…}`` and ``**…**``, dollar signs and a final full stop are removed; escaped characters and
+    operators are written as in ASCII or as in Unicode. A command that is not known stays as it is.
+
+    >>> readings("True"), readings(r"\text{True}."), readings(r"3 \times x^{2}")[1:]
+    (['True'], ['\\text{True}.', 'True.', 'True'], ['3 * x**2', '3 × x**2'])
+    """
+    forms = plain_forms(answer)
+    ends = [inner for form in forms or [answer] for inner in _without_ends(form)]
+    return list(dict.fromkeys(each for each in (answer, *forms, *ends) if each))
+
+
+def plain_forms(text: str) -> list[str]:
+    r"""Return a LaTeX text without styles, in ASCII and in Unicode; no texts if it has nothing of LaTeX or is too long.
+
+    >>> plain_forms(r"\text{a\_b} \leq \frac{x+1}{2}")
+    ['a\\_b \\leq \\frac{x+1}{2}', 'a_b <= ((x+1)/2)', 'a_b ≤ ((x+1)/2)']
+    """
+    if len(text) > _LONGEST or not _LATEX.search(text):
+        return []
+    try:
+        return [_unstyled(text), _Plain(text, 0).text(), _Plain(text, 1).text()]
+    except _TooDeep:
+        return [_unstyled(text)]
 
 
 def last_tagged(text: str, tag: str) -> str | None:
     """Return the content of the last closed ``<tag>…</tag>`` without surrounding whitespace.
 
-    If the tags are nested, only the innermost tag counts. Returns None if there is no closed tag.
+    If the tags are nested, only the innermost tag counts. Returns None if there is no closed tag outside of thinking;
+    see outside_thinking().
 
     >>> last_tagged("<answer>4</answer> no: <answer> 5 </answer>", "answer")
     '5'
     """
-    found, start = None, None
+    found, start, text = None, None, outside_thinking(text)
     for match in re.finditer(f"<(/?){re.escape(tag)}>", text):
         if not match[1]:
             start = match.end()
@@ -179,3 +298,138 @@ def _fence(line: str) -> tuple[str, str]:
     if len(fence) < 3 or (fence[0] == "`" and "`" in rest):
         return "", ""
     return fence, rest.split(maxsplit=1)[0] if rest else ""
+
+
+def _unstyled(text: str) -> str:
+    r"""Return a text with the arguments of ``\text{…}``, ``\mathbf{…}`` and so on in place of these commands."""
+    if "\\" not in text:
+        return text
+    kept: list[str] = []
+    stack: list[bool] = []  # for each open brace: whether it stays
+    end = 0
+    for match in _STYLED.finditer(text):
+        mark, stays = match[0], True
+        if mark[-1] == "{" and mark != r"\{":
+            stays = mark == "{"
+            stack.append(stays)
+        elif mark == "}" and stack:
+            stays = stack.pop()
+        if not stays:
+            kept.append(text[end : match.start()])
+            end = match.end()
+    return "".join([*kept, text[end:]])
+
+
+def _without_ends(text: str) -> list[str]:
+    """Return a text without surrounding Markdown and dollar signs and a final full stop, one less at a time.
+
+    >>> _without_ends("**It rains.**"), _without_ends("4")
+    (['It rains.', 'It rains'], [])
+    """
+    found: list[str] = []
+    while len(found) < _MOST_ENDS:
+        inner = text.removesuffix(".")
+        for opening, closing in _ENDS:
+            if inner == text and text.startswith(opening) and text.endswith(closing) and len(text) > 2 * len(opening):
+                inner = text[len(opening) : -len(closing)]
+        if inner == text:
+            break
+        text = inner.strip()
+        found.append(text)
+    return found
+
+
+class _TooDeep(Exception):
+    pass
+
+
+class _Plain:
+    """Writes LaTeX as plain text, in one pass over its tokens.
+
+    Args:
+        column: of _SYMBOLS; 0 for ASCII, 1 for Unicode.
+    """
+
+    def __init__(self, latex: str, column: int) -> None:
+        self._tokens = _TOKEN.findall(_GROUPING.sub("", latex.translate(_WITHOUT_MARKS)))
+        self._column, self._at, self._depth = column, 0, 0
+        self._table = r"\begin" in latex
+
+    def text(self) -> str:
+        """Return the text. Raises _TooDeep."""
+        text = self._until("")
+        lone = _LONE_FRACTION.fullmatch(text)
+        text = _JOINED.sub(" ", "".join(lone.groups()) if lone else text).translate(_TO_BRACKETS)
+        text = _POWER_OF_TEN.sub(r"e\1", text).replace("``", '"').replace("''", '"').strip()
+        return "\n".join(" ".join(line.split()) for line in text.split("\n")) if self._table else text
+
+    def _next_is(self, token: str) -> bool:
+        return self._tokens[self._at : self._at + 1] == [token]
+
+    def _until(self, closing: str) -> str:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise _TooDeep
+        parts = []
+        while self._at < len(self._tokens) and not self._next_is(closing):
+            parts.append(self._item())
+        self._at += 1
+        self._depth -= 1
+        return "".join(parts)
+
+    def _argument(self) -> str:
+        while self._at < len(self._tokens) and self._tokens[self._at].isspace():
+            self._at += 1
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise _TooDeep
+        argument = self._item() if self._at < len(self._tokens) else ""
+        self._depth -= 1
+        return argument
+
+    def _item(self) -> str:
+        token = self._tokens[self._at]
+        self._at += 1
+        if token == "{":
+            return self._until("}")
+        if token == "^":
+            power = self._argument()
+            return power if power == "°" else f"**{_operand(power)}{_GAP}"
+        if token == "_" and self._next_is("{"):
+            return f"_{_operand(self._argument())}{_GAP}"
+        if token == "~" or (token == "&" and self._table):
+            return " "
+        return token if len(token) == 1 else self._command(token[1:])
+
+    def _command(self, name: str) -> str:
+        spaced = self._at > 1 and self._tokens[self._at - 2] == " "
+        if name in ("frac", "dfrac", "tfrac", "cfrac"):
+            return f"{_OPEN}{_operand(self._argument())}/{_operand(self._argument())}{_CLOSE}"
+        if name in ("binom", "dbinom", "tbinom"):
+            return f"binom({self._argument()}, {self._argument()})"
+        if name == "sqrt":
+            if not self._next_is("["):
+                return f"sqrt({self._argument()})"
+            self._at += 1
+            root = self._until("]")
+            return f"{_operand(self._argument())}**(1/{root}){_GAP}"
+        if name in ("begin", "end"):
+            if self._argument() in ("array", "tabular") and name == "begin":
+                self._argument()  # the alignment of the columns
+            return ""
+        if _STYLE_NAME.fullmatch(f"\\{name}"):
+            return self._argument()
+        if name in ("left", "right") and self._next_is("."):
+            self._at += 1
+        if name not in _SYMBOLS:
+            return f"\\{name}"
+        symbol = _SYMBOLS[name][self._column]
+        bare = not spaced or "".join(self._tokens[self._at + 1 : self._at + 2]).isspace()
+        if bare and name.isalpha() and not symbol[-1:].isalnum() and self._next_is(" "):
+            self._at += 1  # the space in B\to A only ends the name of the command
+        return symbol
+
+
+def _operand(text: str) -> str:
+    text = text.strip()
+    return text if _SIMPLE.fullmatch(text) else f"({text})"

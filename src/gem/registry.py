@@ -38,7 +38,7 @@ __all__ = [
 _CATALOG = "gem.envs.catalog"  # imported by name, because gem.envs is a layer above this module
 # A library of each extra that grading or drawing needs, so that make() and not the first answer finds it missing.
 # [data] is not here, because a dataset is also read from a local copy.
-_LIBRARIES = {"math": "latex2sympy2_extended", "vision": "PIL", "reasoning": "reasoning_gym"}
+_LIBRARIES = {"math": "sympy", "vision": "PIL", "reasoning": "reasoning_gym"}
 _log = logging.getLogger(__name__)
 
 

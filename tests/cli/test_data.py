@@ -19,7 +19,7 @@ def copy_of(tmp_path: Path) -> Path:
     """A local copy of a hub dataset whose second row is malformed."""
     folder = tmp_path / "axon-rl" / "HotpotQA"
     folder.mkdir(parents=True)
-    rows = [{"problem": "1?", "answer": ["a"]}, {"problem": "2?", "answer": None}, {"problem": "3?", "answer": "c"}]
+    rows = [{"problem": "1?", "answer": ["b"]}, {"problem": "2?", "answer": None}, {"problem": "3?", "answer": "c"}]
     (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return tmp_path
 
@@ -30,10 +30,21 @@ def test_data_and_skip_bad_rows_apply_to_one_run_and_malformed_rows_are_reported
     copies = str(copy_of(tmp_path))
     assert main(["info", "qa:HotpotQA", "--data", copies, "--skip-bad-rows"]) == 0
     err = capsys.readouterr().err
-    assert "train.jsonl: 1 of 3 rows" in err and "row 1: the column 'answer'" in err
+    assert "train.jsonl: 1 of 3 rows" in err and "line 2 (row 1): the column 'answer'" in err
     assert GEM_DATA not in os.environ and GEM_SKIP_BAD_ROWS not in os.environ
     assert main(["check", "qa:HotpotQA", "--data", copies, *FEW]) == 1
-    assert "row 1: the column 'answer'" in capsys.readouterr().out
+    assert "train.jsonl, line 2 (row 1): the column 'answer'" in capsys.readouterr().out
+
+
+def test_a_row_that_cannot_be_opened_does_not_hide_the_other_faulty_rows(tmp_path, capsys):
+    path = copy_of(tmp_path) / "axon-rl" / "HotpotQA" / "train.jsonl"
+    path.write_text(path.read_text() + '\nnot JSON\n{"problem": "4?", "answer": "3 + 4\\n#### 7"}\n')
+    assert main(["check", "qa:HotpotQA", "--data", str(tmp_path), "--rows", "all", "--seeds", "5", "--json"]) == 1
+    results = {result["name"]: result for result in json.loads(capsys.readouterr().out)[0]["results"]}
+    assert results["protocol"]["status"] == "failed"  # a seed opens a faulty row
+    places = [item.partition(":")[0] for item in results["gold-answers"]["items"]]
+    assert places[:1] + places[2:] == ["train.jsonl, line 2 (row 1)", "train.jsonl, line 6 (row 4)"]
+    assert places[1].startswith("train.jsonl, line 5 (row 3) is invalid JSON")
 
 
 def test_data_must_be_a_folder(usage_error):

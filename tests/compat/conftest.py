@@ -17,7 +17,7 @@ def stub_data(tmp_path, monkeypatch):
 def task(request, stub_data):
     """The id of an environment and the names of its wrappers."""
     if request.param == "mathematics":
-        pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+        pytest.importorskip("sympy", reason="needs the extra [math]")
     return TASKS[request.param]
 
 

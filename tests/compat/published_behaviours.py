@@ -57,7 +57,8 @@ STRICTER = [
     (
         "exact match",
         "`the` equalled `a`, because articles vanish",
-        "a text of articles only keeps them",
+        "`QaEnv()`: a text of articles only keeps them. `qa:` and `eval:` ids over public data sets: as published, "
+        "which is SQuAD's (`reward='squad_em'`)",
         "an empty answer must not be right",
     ),
     (
@@ -188,7 +189,8 @@ DIFFERENT = [
     (
         "punctuation in exact match",
         "removed: `co-op` equals `coop`",
-        "separates words: `co-op` equals `co op`",
+        "`QaEnv()`: separates words, so `co-op` equals `co op`. `reward='squad_em'` and the ids over public data sets: "
+        "removed",
         "`1-2` must not equal `12`",
     ),
     (

@@ -116,7 +116,7 @@ class RollMathEnv(MathEnv):
 
 
 def test_roll_subclasses_of_mathematics_share_questions_by_global_seed_and_grade_in_a_pool():
-    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    pytest.importorskip("sympy", reason="needs the extra [math]")
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         first, second = RollMathEnv(ROWS, pool), RollMathEnv(ROWS, pool)
         assert first.reset(seed=3)[0] == second.reset(seed=3)[0] == first.first_obs

@@ -100,7 +100,7 @@ def test_the_published_positions_of_math_and_visual_arguments():
 
 
 def test_a_keyword_without_effect_is_dropped_with_one_warning_per_process(monkeypatch):
-    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    pytest.importorskip("sympy", reason="needs the extra [math]")
     monkeypatch.setattr("gem._internal.construction._warned", False)
     with pytest.warns(CompatibilityWarning, match="max_turns=4 .*no effect") as caught:
         env = MathEnv(dataset=MATH, max_turns=4)
@@ -156,7 +156,7 @@ def test_the_rows_of_an_evaluation_come_in_their_order():
 
 
 def test_make_accepts_the_keywords_that_direct_calls_accept():
-    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    pytest.importorskip("sympy", reason="needs the extra [math]")
     assert gem.make("math:GSM8K", dataset=MATH, max_turns=4).reset(seed=1)[0]
     assert gem.make("eval:QaOpen", dataset=QA, max_turns=4).max_turns == 4
 
@@ -246,7 +246,7 @@ def total_reward(env_id, actions, **arguments):
 
 
 def test_what_the_published_package_gave_away_earns_nothing():
-    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    pytest.importorskip("sympy", reason="needs the extra [math]")
     for low, high in ((1, 24), (26, 50)):
         guesses = [r"\boxed{25}"] * 7
         assert total_reward("game:GuessTheNumber-v0-hard", guesses, min_number=low, max_number=high)[0] == 0.0

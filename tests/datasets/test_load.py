@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import pickle
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,17 @@ def test_json_lines_are_read_in_order_without_blank_lines(tmp_path):
     assert read_file(path)[1]["text"] == "é\u2028x"
 
 
+def test_integers_of_any_length_are_read_from_json(tmp_path):
+    digits = "7" * 6000
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"n": [{digits}, 12, "{digits}"]}}\n')
+    [row] = read_file(path)
+    assert row["n"] == [Decimal(digits), 12, digits] and type(row["n"][1]) is int
+    path = tmp_path / "a.json"
+    path.write_text(f'[{{"n": -{digits}}}]')
+    assert str(read_file(path)[0]["n"]) == f"-{digits}"
+
+
 def test_parquet_is_read_in_order_across_row_groups(tmp_path):
     rows = read_file(write_parquet(tmp_path / "a.parquet"))
     assert list(rows) == ROWS
@@ -68,8 +80,6 @@ def test_a_modified_file_is_opened_again(tmp_path):
         ("a.json", "[1", "invalid JSON"),
         ("a.txt", "x", r"\.jsonl, \.jsonl\.gz, .*\.csv and \.parquet"),
         ("a.csv", "", "no rows"),
-        ("a.csv", "x,y\n1,2\n3\n", "row 1 .*header: x, y"),
-        ("a.csv", "x,y\n1,2,3\n", "row 0 .*header: x, y"),
         ("a.csv", 'x,y\n"1,2\n', "invalid CSV"),
         ("a.jsonl.gz", "not zipped", "gzip"),
     ],
@@ -90,15 +100,30 @@ def test_an_invalid_parquet_file_is_reported(tmp_path):
         read_file(path)
 
 
-def test_a_malformed_line_is_reported_by_file_and_row_on_access(tmp_path):
+def test_a_malformed_line_is_reported_by_file_and_line_on_access(tmp_path):
     path = tmp_path / "a.jsonl"
-    path.write_text('{"n": 0}\n{"n": \n[1]\n')
+    content = '{"n": 0}\n\n{"n": \n[1]\n' + "[" * 100_000
+    path.write_text(content)
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(content.encode()))
+    for name in ("a.jsonl", "a.jsonl.gz"):
+        rows = read_file(tmp_path / name)
+        assert rows[0] == {"n": 0} and rows.where(0) == f"{name}, line 1 (row 0)"
+        with pytest.raises(BadValue, match=rf"{name}, line 3 \(row 1\) is invalid JSON: .*column 6, got '{{\"n\":'"):
+            rows[1]
+        with pytest.raises(BadValue, match=rf"{name}, line 4 \(row 2\) .*JSON object"):
+            rows[2]
+        with pytest.raises(BadValue, match=rf"{name}, line 5 \(row 3\) is invalid JSON"):
+            rows[3]
+
+
+@pytest.mark.parametrize("wrong", ["3", "1,2,3"])
+def test_a_row_that_does_not_fit_the_header_is_reported_by_line_on_access(tmp_path, wrong):
+    path = tmp_path / "a.csv"
+    path.write_text(f'x,y\n"1\n2",3\n\n{wrong}\n4,5\n')
     rows = read_file(path)
-    assert rows[0] == {"n": 0}
-    with pytest.raises(BadValue, match=r"a\.jsonl, row 1 is invalid JSON"):
+    assert (len(rows), rows[2]) == (3, {"x": "4", "y": "5"})
+    with pytest.raises(BadValue, match=r"a\.csv, line 5 \(row 1\) .*header: x, y"):
         rows[1]
-    with pytest.raises(BadValue, match=r"a\.jsonl, row 2 .*JSON object"):
-        rows[2]
 
 
 def test_a_folder_in_the_hub_layout_has_splits(tmp_path):
@@ -155,7 +180,7 @@ def test_zipped_json_lines_are_read(tmp_path):
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(path.read_bytes() + b"\n[1]\n"))
     rows = read_file(tmp_path / "b.jsonl.gz")
     assert list(rows[:7]) == ROWS
-    with pytest.raises(BadValue, match=r"b\.jsonl\.gz, row 7 .*JSON object"):
+    with pytest.raises(BadValue, match=r"b\.jsonl\.gz, line 9 \(row 7\) .*JSON object"):
         rows[7]
     assert list(pickle.loads(pickle.dumps(rows))[:7]) == ROWS
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(path.read_bytes())[:-12])

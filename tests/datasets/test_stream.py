@@ -85,7 +85,7 @@ def test_malformed_rows_of_a_stream_are_skipped_as_they_are_read(caplog):
     assert questions(env, 2) == [0, 2] and env.skipped_rows == 1
     assert questions(env, 3) == [0, 2, 0] and env.skipped_rows == 2
     assert "s: 2 of 4 rows are malformed" in caplog.text
-    with pytest.raises(BadValue, match="s, row 1: the column 'answer'"):
+    with pytest.raises(BadValue, match="s, row 1: there is no column 'answer'"):
         questions(MathEnv(dataset=Stream(Counted(rows), "s"), shuffle=False), 2)
 
 

@@ -213,7 +213,7 @@ def test_opening_a_bad_row_names_file_and_row(tmp_path):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows(4)), encoding="utf-8")
     env = Halves(str(path), shuffle=False)
     assert env.reset(seed=0)[1]["idx"] == 0
-    with pytest.raises(BadValue, match=r"rows\.jsonl, row 1: a is odd"):
+    with pytest.raises(BadValue, match=r"rows\.jsonl, line 2 \(row 1\): a is odd"):
         env.reset(seed=1)
 
 

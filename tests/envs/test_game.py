@@ -219,6 +219,16 @@ def test_latex_brackets_quotes_arrows_and_a_full_stop_do_not_change_a_move(env_i
 
 
 @pytest.mark.parametrize("env_id", FIRST)
+def test_a_move_in_thoughts_or_before_a_box_that_is_cut_off_is_not_played(env_id):
+    env = gem.make(env_id)
+    env.reset(seed=0)
+    move = env.sample_random_action()
+    for reply in (f"<think>{move}</think> Hm.", f"<think>{move}", f"{move}</think> Hm.", rf"{move}, no, \boxed{{"):
+        assert env.read(reply) is None, reply
+    assert env.read(f"<think>Hm.</think> {move} <think>or") == env.read(move) is not None
+
+
+@pytest.mark.parametrize("env_id", FIRST)
 def test_a_readable_but_illegal_move_is_invalid_and_the_game_continues(env_id):
     for written in ILLEGAL[name(env_id)]:
         env = gem.make(env_id)

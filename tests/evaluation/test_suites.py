@@ -38,7 +38,7 @@ QA = ["NaturalQuestions", "TriviaQA", "PopQA", "HotpotQA", "2Wiki", "Musique", "
     [("math", MATH, "python_tool_no_int_reward"), ("qa", QA, "search_tool_no_int_reward")],
 )
 def test_the_suites_of_the_paper_ask_its_sets_with_and_without_the_tool(suite, names, tool, tmp_path, monkeypatch):
-    pytest.importorskip("latex2sympy2_extended" if suite == "math" else "aiohttp")
+    pytest.importorskip("sympy" if suite == "math" else "aiohttp")
     write_stub_datasets(tmp_path)
     monkeypatch.setenv("GEM_DATA", str(tmp_path))
     envs = load_suite(suite)

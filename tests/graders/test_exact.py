@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gem.errors import BadValue
-from gem.graders.exact import exact_match, f1, normalize
+from gem.graders.exact import exact_match, f1, hotpotqa_f1, normalize, squad_em, squad_f1, squad_normalize
 
 
 @pytest.mark.parametrize(
@@ -114,3 +114,47 @@ def test_only_blank_text_normalizes_to_an_empty_string():
     assert normalize("The a an") == "the a an"
     assert normalize("?!") == "?!"
     assert normalize("   ") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "normalized"),
+    [
+        ("1990's", "1990s"),
+        ("Ph.D.", "phd"),
+        ("co-op", "coop"),
+        ("1.5", "15"),
+        ("-5 %", "5"),
+        ("The  Theory of an Atom", "theory of atom"),
+        ("Vitamin A", "vitamin"),
+        ("a-b the.c", "ab thec"),  # punctuation goes first, so these articles are parts of words
+        ("24–10, the’s", "24–10 ’s"),  # only ASCII punctuation is deleted
+        ("Café №1", "café №1"),
+        ("The", ""),
+    ],
+)
+def test_squad_deletes_punctuation_and_then_articles(text, normalized):
+    assert squad_normalize(text) == normalized
+
+
+@pytest.mark.parametrize("answer", ["1990's", "Ph.D.", "the a", "York New", "", "yes", "no, not at all", "a b b"])
+@pytest.mark.parametrize("gold", ["1990s", "PhD", "A", "New York", "yes", "no", "b b b"])
+def test_the_scores_of_squad_and_hotpotqa_equal_those_of_their_definition(answer, gold):
+    """SQuAD: equality, and the harmonic mean of precision and recall. HotpotQA: yes and no are right or wrong."""
+    ours, theirs = squad_normalize(answer), squad_normalize(gold)
+    words, left = ours.split(), theirs.split()
+    same = sum(word in left and left.remove(word) is None for word in words)
+    expected = 0.0
+    if same:
+        precision, recall = same / len(words), same / len(theirs.split())
+        expected = 2 * precision * recall / (precision + recall)
+    assert squad_em(answer, gold).reward == float(ours == theirs)
+    assert squad_f1(answer, gold).reward == pytest.approx(expected)
+    closed = ours != theirs and {ours, theirs} & {"yes", "no", "noanswer"}
+    assert hotpotqa_f1(answer, gold).reward == pytest.approx(0.0 if closed else expected)
+
+
+def test_yes_and_no_earn_nothing_for_shared_words_in_hotpotqa():
+    assert squad_f1("no, not at all", "no").reward == pytest.approx(0.4)
+    assert hotpotqa_f1("no, not at all", "no").reward == hotpotqa_f1("no", "no answer yet").reward == 0.0
+    assert hotpotqa_f1("No!", "no").correct and hotpotqa_f1("noanswer", "noanswer").correct
+    assert hotpotqa_f1("no", ["never", "no"]).correct

@@ -525,12 +525,28 @@ def f():
 
 
 def test_other_values_are_errors_with_a_reason(sandbox):
-    expressions = ["{1}", "object()", "b'x'", "1j", "{(1, 2): 3}", "{1: 'a', '1': 'b'}", "10 ** 5000", "[print]"]
-    expressions += ["'x' * (17 << 20)"]
+    expressions = ["{1}", "object()", "b'x'", "1j", "{(1, 2): 3}", "{1: 'a', '1': 'b'}", "[print]"]
+    expressions += ["'x' * (17 << 20)", "range(3)", "collections.deque([1])"]
     results = call(sandbox, "def f(text): return eval(text)", "f", *([expression] for expression in expressions))
     for expression, result in zip(expressions, results, strict=True):
         assert (result.status, result.value) == (Status.ERROR, None), expression
         assert result.stderr.startswith("the return value of f "), expression
+
+
+def test_a_case_may_allow_other_sequences(sandbox):
+    program = "from array import array\ndef f(text): return eval(text)"
+    expressions = ["collections.deque([1, (2,)])", "[range(2, 7, 2)]", "{'a': array('i', [3, 4])}", "{5}"]
+    cases = [Case(arguments=json.dumps([expression]), any_sequence=True) for expression in expressions]
+    results = sandbox.run_tests(program, cases, function="f")
+    assert [result.value for result in results] == ["[1,[2]]", "[[2,4,6]]", '{"a":[3,4]}', None]
+
+
+def test_integers_of_any_length_are_read_and_written(sandbox):
+    digits = "7" * 20_000
+    [printed] = run(sandbox, "print(int(input()) + 1)", [digits])
+    assert printed.stdout == f"{digits[:-1]}8\n"
+    [returned] = sandbox.run_tests("def f(n): return [n + 1]", [Case(arguments=f"[{digits}]")], function="f")
+    assert returned.value == f"[{digits[:-1]}8]"
 
 
 def test_values_nested_too_deep_are_an_error(sandbox):

@@ -77,6 +77,13 @@ def test_a_value_that_consists_of_quotes_may_have_as_many_bytes(backend):
     assert result.ok and len(result.value) == 200_000
 
 
+def test_a_case_may_allow_other_sequences_and_integers_have_any_length(backend):
+    program = "def f(n): return collections.deque([n - 1])"
+    cases = [Case(arguments=f"[1{'0' * 6000}]", any_sequence=allowed) for allowed in (True, False)]
+    allowed, refused = backend.run_tests(program, cases, function="f")
+    assert allowed.value == f"[{'9' * 6000}]" and (refused.status, refused.value) == (Status.ERROR, None)
+
+
 def test_a_case_without_a_limit_allows_a_megabyte(backend):
     cases = [Case(arguments=f"[{n}]") for n in (1_000_000, 2_000_000)]
     fine, large = backend.run_tests("def f(n): return 'x' * n", cases, function="f")

@@ -12,7 +12,7 @@ from gem.tools.python.tool import PythonCodeTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 from gem.wrappers.wrapper_factory import WRAPPER_FACTORY
 
-pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+pytest.importorskip("sympy", reason="needs the extra [math]")
 
 QUESTION = "A farm has 1009 rows of 73 trees. How many trees are there?"
 

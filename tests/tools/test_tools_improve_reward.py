@@ -9,7 +9,7 @@ import gem
 from gem.tools.python.tool import PythonCodeTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
-pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+pytest.importorskip("sympy", reason="needs the extra [math]")
 LEVEL = 3
 SEEDS = range(20)
 

@@ -138,7 +138,7 @@ def test_the_wrapper_can_be_pickled_in_an_episode():
 
 @pytest.mark.parametrize("kind", ["code", "boxed", "tag", "plain"])
 def test_answers_of_every_format_reach_the_environment(kind):
-    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    pytest.importorskip("sympy", reason="needs the extra [math]")
     with ToolEnvWrapper(gem.make("math:Arithmetic", answer_format=kind), tools=[PythonCodeTool]) as env:
         prompt, _ = env.reset(seed=0)
         answer = env.format.write(env.answer)

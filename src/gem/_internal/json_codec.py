@@ -1,18 +1,26 @@
-"""Lossless JSON of observations: tuples, sets, bytes, numpy values and images keep their types.
+"""JSON of what the json module refuses or changes: values of observations, and integers of any length.
 
-A value that JSON does not have is written as an object with one key that starts with ``$``.
+encode() and decode() keep the types of observations: tuples, sets, bytes, numpy values and images. A value that JSON
+does not have is written as an object with one key that starts with ``$``.
+
+loads() and dumps() are those of the json module, with integers of any length. Python refuses to convert integers of
+more than 4,300 digits to and from text, because the time grows with the square of the length. Here a longer integer is
+a ``decimal.Decimal``, which holds it exactly and converts it in linear time.
 """
 
 from __future__ import annotations
 
 import base64
 import io
+import json
 import math
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from gem.errors import BadValue, require
 
+LONGEST_INT = 4300  # characters; Python's default limit, sys.int_info.default_max_str_digits
 _PNG_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})  # image modes that PNG keeps
 
 
@@ -64,6 +72,38 @@ def decode(data: Any) -> Any:
         raise BadValue(f"not a value of type {tag}: {type(e).__name__}: {e}") from e
 
 
+def loads(data: str | bytes) -> Any:
+    """Decode JSON. Integers of more than LONGEST_INT characters become ``Decimal``.
+
+    Raises:
+        ValueError: if the data is not valid JSON.
+
+    >>> loads("[12, 0.5]"), loads("9" * 5000) == Decimal("9" * 5000)
+    ([12, 0.5], True)
+    """
+    try:
+        return json.loads(data)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # an integer is too long
+        return json.loads(data, parse_int=_integer)
+
+
+def dumps(value: Any) -> str:
+    """Encode plain data as JSON, with integers of any length as ``int`` or ``Decimal``.
+
+    Raises:
+        TypeError, ValueError: if the value is not plain data.
+
+    >>> dumps([1, Decimal("9" * 5000)]) == "[1, " + "9" * 5000 + "]"
+    True
+    """
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError):  # a long integer, or no plain data
+        return _written(value)
+
+
 def _encode_items(items: Any, where: str) -> list[Any]:
     return [encode(item, f"{where}[{i}]") for i, item in enumerate(items)]
 
@@ -104,3 +144,23 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
     "$numpy": _decode_numpy,
     "$image": _decode_image,
 }
+
+
+def _integer(digits: str) -> int | Decimal:
+    return int(digits) if len(digits) <= LONGEST_INT else Decimal(digits)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_key(key)}: {_written(item)}' for key, item in value.items())}}}"
+    if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
+        digits = str(Decimal(value))
+        if digits.removeprefix("-").isdecimal():
+            return digits
+    return json.dumps(value)
+
+
+def _key(key: Any) -> str:
+    return json.dumps(key if isinstance(key, str) else json.dumps(key))

@@ -10,7 +10,10 @@ def shorten(text: str, limit: int) -> str:
 
 def short_repr(value: object, limit: int = 100) -> str:
     """Return the repr of a value, cut to ``limit`` characters. A long string is cut before repr() is called."""
-    return shorten(repr(value[: limit + 1] if isinstance(value, str) else value), limit)
+    try:
+        return shorten(repr(value[: limit + 1] if isinstance(value, str) else value), limit)
+    except ValueError:  # Python does not print integers of over 4,300 digits
+        return f"a {type(value).__name__} with a very long integer"
 
 
 def one_line(text: str) -> str:

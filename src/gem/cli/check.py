@@ -6,8 +6,9 @@ listed, for several one line each, with the failed checks, or the reason if most
 check failed, otherwise with 0.
 
 For an environment over a dataset, a sample of rows is also answered, once with the gold answer, which must score 1.0,
-and once with a wrong answer, which must score 0.0. Rows whose gold answer can never be right are named one by one, and
-the share of distinct prompts is shown. --rows sets the number of rows.
+and once with a wrong answer, which must score 0.0. Rows that cannot be read, and rows whose gold answer can never be
+right, are named by file and line, with the column and the reason, and the rows after them are still checked. The share
+of distinct prompts is shown. --rows sets the number of rows; `--rows all` checks every row.
 
 --thorough also measures, for about ten seconds per environment, whether memory, file descriptors, threads, processes
 and the time of a step grow.
@@ -60,6 +61,7 @@ RESETS_PER_EPISODE, RESETS_PER_SEED = 21, 45  # approximate number of resets tha
 TIMED_STEPS = 30  # of an episode that is timed
 TIMED_EPISODES = 8  # number of episodes started to estimate the time per episode
 ROWS_CHECK = "gold-answers"  # name of the result of check_rows()
+_BUILDS = ("construction", "protocol")  # checks that show that it can be built; a bad row may fail the second
 ROWS_BAR_DELAY_S = 2.0  # delay before the progress bar for rows is shown
 
 
@@ -147,7 +149,7 @@ def _check(target: Any, config: Config, bar: _Bars) -> CheckReport:
         results.append(
             CheckResult("speed", "All episodes fit into the time limit.", "unchecked", _slow(seeds, episodes))
         )
-    if isinstance(target, str) and any(r.name == "protocol" and r.status == "passed" for r in results):
+    if isinstance(target, str) and any(r.name in _BUILDS and r.status == "passed" for r in results):
         rows = None if config.rows == "all" else int(config.rows)
         results.append(check_rows(target, rows=rows, progress=bar.rows))
     return replace(report, results=results, seconds=time.perf_counter() - start)

@@ -1,24 +1,28 @@
 """Load datasets: JSON lines, JSON, CSV and Parquet files, folders, the Hugging Face hub and copies of it, or objects.
 
-Only the start of each line of a JSON lines file is kept in memory. Parquet files are read one row group at a time.
+Only the start of each line of a JSON lines file is kept in memory. Parquet files are read one row group at a time. An
+integer of more than 4,300 digits in JSON becomes a ``decimal.Decimal``, because Python converts no longer ones.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
-import json
 import os
 import re
 import threading
 import zlib
 from array import array
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
 from gem._internal.imports import is_installed
+from gem._internal.json_codec import loads
+from gem._internal.text import short_repr
 from gem.datasets.rows import ListRows, Mixed, Row, Rows
 from gem.errors import BadValue, install_command, require
 
@@ -207,21 +211,28 @@ class JsonLines(Rows):
     def __init__(self, path: Path) -> None:
         self.name, self._path = path.name, path
         self._starts, at = array("Q"), 0
+        self._blank = array("Q")  # number of rows before each blank line
         with path.open("rb") as file:
             for line in file:
                 if line.strip():
                     self._starts.append(at)
+                else:
+                    self._blank.append(len(self._starts))
                 at += len(line)
 
     def row(self, index: int) -> Row:
-        line = self._line(index)
+        line = self._line(index).rstrip()
         try:
-            row = json.loads(line)
-        except ValueError as e:
-            raise BadValue(f"{self.where(index)} is invalid JSON: {e}") from e
+            row = loads(line)
+        except (ValueError, RecursionError) as e:
+            error = f"{e.msg} at column {e.colno}" if isinstance(e, JSONDecodeError) else str(e)
+            raise BadValue(f"{self.where(index)} is invalid JSON: {error}, got {_start_of(line)}") from e
         if not isinstance(row, dict):
-            raise BadValue(f"{self.where(index)} must be a JSON object, got {line[:60]!r}")
+            raise BadValue(f"{self.where(index)} must be a JSON object, got {_start_of(line)}")
         return row
+
+    def where(self, index: int) -> str:
+        return f"{self.name}, line {index + 1 + bisect_right(self._blank, index)} (row {index})"
 
     def _line(self, index: int) -> bytes:
         with self._path.open("rb") as file:
@@ -240,9 +251,14 @@ class ZippedJsonLines(JsonLines):
 
     def __init__(self, path: Path) -> None:
         self.name, self._path = path.name, path
+        self._lines, self._blank = list[bytes](), array("Q")
         try:
             with gzip.open(path) as file:
-                self._lines = [line for line in file if line.strip()]
+                for line in file:
+                    if line.strip():
+                        self._lines.append(line)
+                    else:
+                        self._blank.append(len(self._lines))
         except (EOFError, gzip.BadGzipFile, zlib.error) as e:
             raise BadValue(f"{path}: invalid gzip file: {e}") from e
 
@@ -291,10 +307,14 @@ class Parquet(Rows):
             return self._group[1]
 
 
+def _start_of(line: bytes) -> str:
+    return short_repr(line[:200].decode(errors="replace").strip(), 60)
+
+
 def _read_json_list(path: Path) -> Rows:
     try:
-        rows: Any = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as e:
+        rows: Any = loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as e:
         raise BadValue(f"{path}: invalid JSON: {e}") from e
     if not isinstance(rows, list):
         raise BadValue(f"{path}: must be a JSON list of objects, got {type(rows).__name__}")
@@ -307,12 +327,26 @@ def _read_csv(path: Path) -> Rows:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)
-            header, rows = reader.fieldnames or [], list(reader)
+            header, rows = list(reader.fieldnames or []), [(reader.line_num, row) for row in reader]
     except (csv.Error, UnicodeDecodeError) as e:
         raise BadValue(f"{path}: invalid CSV: {e}") from e
     finally:
         csv.field_size_limit(limit)
-    for number, row in enumerate(rows):
+    return CsvRows(path.name, header, rows)
+
+
+class CsvRows(ListRows):
+    """The rows of a CSV file, with the number of the last line of each; a row may have several lines."""
+
+    def __init__(self, name: str, header: list[str], rows: list[tuple[int, dict[Any, Any]]]) -> None:
+        super().__init__([row for _, row in rows], name)
+        self._header, self._ends = header, array("Q", [line for line, _ in rows])
+
+    def row(self, index: int) -> Row:
+        row = super().row(index)
         if None in row or None in row.values():
-            raise BadValue(f"{path.name}, row {number} must have the columns of the header: {', '.join(header)}")
-    return ListRows(rows, path.name)
+            raise BadValue(f"{self.where(index)} must have the columns of the header: {', '.join(self._header)}")
+        return row
+
+    def where(self, index: int) -> str:
+        return f"{self.name}, line {self._ends[index]} (row {index})"

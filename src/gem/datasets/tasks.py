@@ -46,6 +46,9 @@ class DatasetTask(HasRows, SharesOrder, Protocol):
     def row_error(self) -> str | None:
         """Return an error of the open row that opening it does not find, or None."""
 
+    def gold_action(self) -> str | None:
+        """Return a right answer to the open task, for environments without an oracle, or None if there is none."""
+
     def corrupted(self, action: str) -> str | None:
         """Return a wrong answer derived from a right answer to the open task, or None if there is none."""
 

@@ -144,6 +144,10 @@ class DatasetEnv(Env, ABC):
         """Return an error of the open row that open() does not check, or None. Used by ``gem check --rows``."""
         return None
 
+    def gold_action(self) -> str | None:
+        """Return a right answer to the open task, or None. Used by ``gem check --rows`` for ids without an oracle."""
+        return None
+
     def corrupted(self, action: str) -> str | None:
         """Return a wrong answer derived from a right answer to the open task, or None if this is not supported.
 
@@ -299,27 +303,37 @@ class AnswerEnv(DatasetEnv):
         self._answer = answers_in({"answer": value}, "answer")
         self.state = RowState(self.idx)
 
+    @property
+    def golds(self) -> list[str]:
+        """All accepted answers to the open question."""
+        return [self.answer] if isinstance(self.answer, str) else self.answer
+
 
 def builtin_path(name: str) -> str:
     """Return the path of a built-in dataset ("gem:…"). Other names are returned unchanged."""
     return str(DATA / name.removeprefix(BUILTIN)) if name.startswith(BUILTIN) else name
 
 
-def text_in(row: Row, column: str) -> str:
+def text_in(row: Row, column: str, option: str = "") -> str:
     """Return the stripped text of a column.
+
+    Args:
+        option: name of the option that names the column, for the message; "" if there is none.
 
     Raises:
         BadValue: the column is missing, empty or not text.
     """
     value = row.get(column)
     if not isinstance(value, str) or not value.strip():
-        columns = "" if column in row else f"; the row has {', '.join(map(repr, row))}"
-        raise BadValue(f"the column {column!r} must be text, got {short_repr(value, 80)}{columns}")
+        raise bad_column(row, column, option, "must be text")
     return value.strip()
 
 
-def answers_in(row: Row, column: str) -> str | list[str]:
+def answers_in(row: Row, column: str, option: str = "") -> str | list[str]:
     """Return the gold answer of a row as text, or a list of texts if the column holds a list.
+
+    Args:
+        option: as for text_in().
 
     Raises:
         BadValue: the column is missing or empty, or contains an answer that is empty, boolean, NaN, infinite, a dict or
@@ -329,6 +343,18 @@ def answers_in(row: Row, column: str) -> str | list[str]:
     values = value if isinstance(value, (list, tuple)) else [value]
     texts = [str(v).strip() for v in values if v is not None and not isinstance(v, bool)]
     if not texts or len(texts) < len(values) or not all(texts) or any(map(value_error, values)):
-        columns = "" if column in row else f"; the row has {', '.join(map(repr, row))}"
-        raise BadValue(f"the column {column!r} must hold an answer, got {short_repr(value, 80)}{columns}")
+        raise bad_column(row, column, option, "must hold an answer (text, a number, or a list of them)")
     return texts if isinstance(value, (list, tuple)) else texts[0]
+
+
+def bad_column(row: Row, column: str, option: str, rule: str) -> BadValue:
+    """Return the error about a column that is missing, or whose value breaks a rule such as "must be text"."""
+    if column in row:
+        return BadValue(f"the column {column!r} {rule}, got {short_repr(row[column], 80)}")
+    names = ", ".join(map(repr, row)) or "none"
+    return BadValue(f"there is no column {column!r}; the row has {names}" + (option and f" ({option}= names another)"))
+
+
+def unusable_gold(column: str, gold: str, error: str | None) -> str:
+    """Return the message of row_error() about a gold answer that no answer can equal."""
+    return f"the column {column!r} has the gold answer {short_repr(gold, 80)}, which can never be right: {error}"

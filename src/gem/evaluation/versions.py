@@ -15,7 +15,7 @@ from gem._internal.imports import absolute_name, source_file
 from gem.registry import ENV_REGISTRY
 
 # extra → distribution that decides tasks or verdicts
-LIBRARIES = {"math": "latex2sympy2-extended", "vision": "pillow", "reasoning": "reasoning-gym"}
+LIBRARIES = {"math": "sympy", "vision": "pillow", "reasoning": "reasoning-gym"}
 _GRADERS = ("gem.graders", "gem.parsing")
 _IMPORT = re.compile(r"^[ \t]*(?:from +([\w.]+) +import +(\([^)]*\)|.*)|import +([\w.]+))", re.MULTILINE)
 _NAME = re.compile(r"\w+")

@@ -17,6 +17,8 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from gem._internal.json_codec import dumps
+from gem._internal.text import short_repr
 from gem.graders.code.compare import same_output, same_value
 from gem.graders.code.tests import ProgramTest, Suite
 
@@ -26,6 +28,10 @@ MAX_WORDS = 20  # words of a short answer; the answers of Natural Questions and 
 _WORD = re.compile(r"(?<![\\a-zA-Z])[^\W\d_]{2,}")
 _FORMULA_WORD = re.compile(r"\b(?:if|and|or|for|all|any|otherwise|where|when|to|in|is)\b|\\(?:begin|end)\{\w+\*?\}")
 _SENTENCES = re.compile(r"(?:[^\W\d_]{2,}\W+){2}[^\W\d_]{2,}\.\s+[A-Z]")  # text after a sentence
+_LISTED = re.compile(
+    r"[(（]([A-Z])[)）]|^\W*([A-Z])[.):．：、]", re.MULTILINE
+)  # (A) anywhere; A. or A) at a line start
+_CHOSEN = re.compile(r"(?:\\text(?:bf|rm)?\s*\{)?\s*[(（]?([A-Z])[)）]?\s*\}?[.．]?")
 _MISSING = ("nan", "<NA>", "NaN")
 _NUMPY = re.compile(r"array\(.*\)|\[\s*(['\"]).*?\1(?:\s+\1.*?\1)*\s*\]", re.DOTALL)
 
@@ -51,6 +57,22 @@ def gold_error(gold: str, *, formula: bool = True) -> str | None:
     return f"prose of {sum(words)} words instead of a short answer" if sum(words) > MAX_WORDS else None
 
 
+def choice_error(gold: str, question: str) -> str | None:
+    """Return an error if a gold answer is the letter of a choice that the question does not list, or None.
+
+    >>> choice_error("(D)", "How many? (A) 3 (B) 4 (C) 5"), choice_error("C", "How many? (A) 3 (B) 4 (C) 5")
+    ('the question lists only the choices A to C', None)
+    """
+    chosen = _CHOSEN.fullmatch(gold.strip())
+    letters = [match.group(1) or match.group(2) for match in _LISTED.finditer(question)]
+    if chosen is None or "A" not in letters:
+        return None
+    listed = letters[len(letters) - 1 - letters[::-1].index("A") :]  # the last list, after examples
+    if len(listed) < 2 or listed != [chr(ord("A") + i) for i in range(len(listed))] or chosen.group(1) in listed:
+        return None
+    return f"the question lists only the choices A to {listed[-1]}"
+
+
 def value_error(value: Any) -> str | None:
     """Return why a value of a dataset row is no reference answer, or None: a mapping, a nested list, bytes or NaN."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -61,7 +83,14 @@ def value_error(value: Any) -> str | None:
 
 
 def suite_error(suite: Suite) -> str | None:
-    """Return why no program can pass tests, or why every program passes them; None if neither was found."""
+    """Return why no program can pass tests, or why every program passes them; None if neither was found.
+
+    The expected outputs are not examined if the suite has a checker; see CodeGrader.checker_error().
+    """
+    if suite.function is not None and not all(name.isidentifier() for name in suite.function.split(".")):
+        return f"{short_repr(suite.function, 80)} is not the name of a function"
+    if suite.checker is not None:  # the expected outputs are examples
+        return None
     if suite.function is None and not any(test.accepted[0].strip() for test in suite.tests):
         return "every expected output is empty"
     first: dict[object, ProgramTest] = {}
@@ -77,9 +106,7 @@ def suite_error(suite: Suite) -> str | None:
 def _compatible(one: ProgramTest, other: ProgramTest, function: str | None) -> bool:
     if function is None:
         return same_output(one.accepted[0], other.accepted[0]) or same_output(other.accepted[0], one.accepted[0])
-    return any(
-        same_value(json.dumps(a), b) or same_value(json.dumps(b), a) for a in one.accepted for b in other.accepted
-    )
+    return any(same_value(dumps(a), b) or same_value(dumps(b), a) for a in one.accepted for b in other.accepted)
 
 
 def _container(text: str) -> str | None:

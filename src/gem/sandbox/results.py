@@ -135,11 +135,13 @@ class Case:
             arguments.
         value_bytes: maximum number of bytes of the return value as JSON text. None means 1 MiB. A longer value is an
             error of the program, and the host does not decode it.
+        any_sequence: whether the return value may contain a deque, range or array.array, which becomes a list.
     """
 
     stdin: str | bytes = ""
     arguments: str | None = None
     value_bytes: int | None = None
+    any_sequence: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from typing import Any, Generic, Literal, TypeVar
 Status = Literal["passed", "failed", "unchecked"]
 _STATUS_LABELS: dict[Status, str] = {"passed": "passed", "failed": "FAILED", "unchecked": "unchecked"}
 
+MAX_ITEMS = 50  # maximum number of failed items shown per check
+
 Target = TypeVar("Target")
 
 
@@ -226,7 +228,9 @@ def _entry(result: CheckResult, longest: int, width: int | None) -> str:
     lines = _wrapped(line, width, indent)
     if result.detail:
         lines += textwrap.wrap(result.detail, width or 116, initial_indent=indent, subsequent_indent=indent)
-    lines += [f"{indent}{item}" for item in result.items]
+    lines += [f"{indent}{item}" for item in result.items[:MAX_ITEMS]]
+    if len(result.items) > MAX_ITEMS:
+        lines.append(f"{indent}… and {len(result.items) - MAX_ITEMS:,} more; to_json() and --json have all")
     if result.reproduction:
         lines.append(textwrap.indent(result.reproduction, indent + "    "))
     return "\n".join(lines)

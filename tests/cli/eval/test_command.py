@@ -155,7 +155,7 @@ def test_a_suite_with_a_misspelt_key_is_one_line(usage_error):
 @pytest.mark.parametrize(("suite", "dataset"), [("math", "axon-rl/math-eval"), ("qa", "axon-rl/search-eval")])
 def test_a_suite_whose_data_is_missing_is_one_line(suite, dataset, usage_error, monkeypatch, tmp_path):
     pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    for module in ("datasets", "latex2sympy2_extended"):
+    for module in ("datasets", "sympy"):
         pytest.importorskip(module)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import pickle
 import sys
+import zlib
 from collections import Counter
 
 import pytest
@@ -13,7 +16,7 @@ import gem
 from gem.core import StopReason
 from gem.envs.questions.code_env import CodeEnv, fenced, program_in
 from gem.envs.questions.code_solutions import solutions
-from gem.errors import BadValue, InfraError, SandboxError, UnknownArgument
+from gem.errors import BadValue, GraderError, InfraError, SandboxError, UnknownArgument
 from gem.graders.code.tests import read_tests
 from gem.policies import oracle
 from gem.sandbox import Limits, get_sandbox
@@ -82,6 +85,8 @@ def test_expected_outputs_do_not_appear_in_the_prompt_or_the_state():
         ("first\n```python\na\n```\nno, better:\n```python\nb\n```\nas asked", "b\n"),
         ("```python\na\n```\nit prints\n```text\n3\n```", "a\n"),
         ("~~~python\na\n~~~", "a\n"),
+        ("<think>\n```python\na\n```\n</think>\n```python\nb\n```", "b\n"),
+        ("```python\na\n```\n<think>or\n```python\nb\n```\n", "a\n"),
     ],
 )
 def test_the_last_block_that_may_be_python_is_the_program(answer, program):
@@ -185,6 +190,190 @@ def test_every_built_in_task_has_correct_and_wrong_solutions_and_there_are_ten_w
 def test_the_built_in_tasks_cover_scripts_and_functions():
     functions = [read_tests(row["tests"]).function for row in CodeEnv(WARMUP).dataset]
     assert 3 <= functions.count(None) <= 7
+
+
+# Checkers
+
+PAIR = {
+    "problem": "Print two numbers with sum n.",
+    "tests": {"inputs": ["7\n", "12\n"], "outputs": ["1 6\n", "1 11\n"]},
+}
+PROGRAM = """import sys
+
+def numbers(path):
+    return [int(token) for token in open(path).read().split() if token.lstrip("-").isdigit()]
+
+given, output, answer = map(numbers, sys.argv[1:4])
+if __name__ == "__main__":
+    assert sum(answer) == given[0]
+    sys.exit(0 if len(output) == 2 and sum(output) == given[0] else 1)
+"""
+FUNCTION = """
+def check(input, output, answer):
+    numbers = [int(token) for token in output.split() if token.isdigit()]
+    return len(numbers) == 2 and sum(numbers) == int(input) == sum(map(int, answer.split()))
+"""
+SORTED = """
+def check(arguments, value, answer):
+    assert isinstance(answer, list)
+    return isinstance(value, list) and sorted(value) == sorted(arguments[0])
+"""
+PERMUTE = {"problem": "Permute a list.", "tests": {"fn_name": "f", "inputs": [[[1, 2, 3]]], "outputs": [[2, 1, 3]]}}
+
+
+@pytest.mark.parametrize("checker", [PROGRAM, FUNCTION], ids=["program", "function"])
+def test_a_checker_accepts_every_right_output_and_no_wrong_one(level, checker):
+    row = {**PAIR, "checker": checker}
+    for program, reward in (
+        ("n = int(input())\nprint(n - 3, 3)", 1.0),
+        ("n = int(input())\nprint(n, 3)", 0.0),
+        ("print('no')", 0.0),
+        ("", 0.0),
+        ("n = int(input())\nprint(n - 3, 3)\nraise SystemExit(1)", 0.0),
+    ):
+        assert answered(row, program or "pass", sandbox_type=level).reward == reward
+
+
+def test_a_checker_judges_return_values(level):
+    row = {**PERMUTE, "checker": SORTED}
+    for program, reward in (("[3, 2, 1]", 1.0), ("(1, 3, 2)", 1.0), ("[1, 2]", 0.0), ("None", 0.0), ("deque(x)", 0.0)):
+        assert answered(row, f"def f(x): return {program}", sandbox_type=level).reward == reward
+    assert answered({**row, "any_sequence": True}, "def f(x): return deque(x)", sandbox_type=level).reward == 1.0
+
+
+def test_a_row_may_allow_other_sequences_where_a_list_is_expected(level):
+    row = {"problem": "Count.", "tests": {"fn_name": "f", "inputs": [[3]], "outputs": [[[0, 1, 2]]]}}
+    for allowed, reward in ((True, 1.0), (False, 0.0)):
+        row["any_sequence"] = allowed
+        assert answered(row, "def f(n): return range(n)", sandbox_type=level).reward == reward
+
+
+SEES_NOTHING = """
+import glob, os, pathlib, sys, time
+found = [path for path in glob.glob("**", recursive=True) + glob.glob("/tmp/**/*.txt", recursive=True)]
+found += [name for name in ("checker.py", "answer.txt", "../answer.txt") if os.path.exists(name)]
+if found or "checker" in sys.modules or len(sys.argv) > 1:
+    print(7)
+print(4, 3)
+"""
+LEAVES_FILES = """
+import os, pathlib, subprocess, sys
+fake = "import os\\nos._exit(0)\\ndef check(*_): return True"
+for folder in (".", os.path.expanduser("~"), "/tmp", "/dev/shm"):
+    for name in ("checker.py", "json.py", "runpy.py", "sitecustomize.py", "usercustomize.py", "answer.txt"):
+        try:
+            pathlib.Path(folder, name).write_text(fake)
+        except OSError:
+            pass
+if os.fork() == 0:
+    while True:
+        pathlib.Path("checker.py").write_text(fake)
+print(4, 4)
+"""
+
+
+@pytest.mark.parametrize("checker", [PROGRAM, FUNCTION], ids=["program", "function"])
+def test_a_program_neither_sees_the_checker_and_the_answer_nor_changes_the_verdict(level, checker):
+    row = {**PAIR, "tests": {"inputs": ["7"], "outputs": ["1 6"]}, "checker": checker}
+    assert answered(row, SEES_NOTHING, sandbox_type=level).reward == 1.0
+    assert answered(row, LEAVES_FILES, sandbox_type=level).info["tests"] == ["wrong"]
+
+
+@pytest.mark.parametrize(
+    ("checker", "says"),
+    [
+        ("import sys\nsys.exit(len(sys.argv) - 1)", "exit code 3"),
+        ("import sys\nint(open(sys.argv[2]).read())", "exit code 3.*ValueError"),
+        ("import sys\nopen(sys.argv[4])", "exit code 3.*IndexError"),
+        ("import os, sys\nos.kill(os.getpid(), 9 * bool(sys.argv))", "killed by signal 9"),
+        ("def check(input, output, answer):\n    while True: pass", "timed out"),
+        ("def check(input, output, answer):\n    return 'yes'", "exit code 3.*True or False"),
+        ("def check(input, output):\n    return True", "exit code 3.*TypeError"),
+    ],
+)
+def test_a_checker_that_fails_gives_no_reward_and_leaves_the_task_open(level, checker, says, monkeypatch):
+    monkeypatch.setattr("gem.graders.code.checker.CHECKER_CPU_S", 0.3)
+    env = CodeEnv(dataset=[{**PAIR, "checker": checker}], sandbox_type=level, timeout=0.3)
+    env.reset(seed=0)
+    with pytest.raises(GraderError, match=says):
+        env.step(fenced("print('words')"))
+    env.reset(seed=0)
+    env.suite = lambda: read_tests(PAIR["tests"])
+    assert env.step(fenced("print(1, int(input()) - 1)")).reward == 1.0
+
+
+def test_a_checker_may_be_in_the_tests_and_malformed_ones_are_errors_of_the_row():
+    row = {**PAIR, "tests": json.dumps({**PAIR["tests"], "checker": FUNCTION})}
+    assert answered(row, "print(2, int(input()) - 2)").reward == 1.0
+    with pytest.raises(BadValue, match="columns 'tests' and 'checker' cannot be read: a checker must be Python"):
+        CodeEnv(dataset=[{**PAIR, "checker": "int main() { registerTestlibCmd(argc, argv); }"}]).reset(seed=0)
+
+
+# LiveCodeBench
+
+
+def live_code_bench(kind, public, private, **columns):
+    tests = [[{"input": i, "output": o, "testtype": kind} for i, o in pairs] for pairs in (public, private)]
+    pickled = zlib.compress(pickle.dumps(json.dumps(tests[1])))
+    return {
+        "question_title": "Twice",
+        "question_content": "Double a number.",
+        "starter_code": "",
+        "public_test_cases": json.dumps(tests[0]),
+        "private_test_cases": base64.b64encode(pickled).decode(),
+        "metadata": "{}",
+        **columns,
+    }
+
+
+def test_rows_of_live_code_bench_are_read_as_published():
+    row = live_code_bench("stdin", [("1\n", "2\n")], [("5\n", "10"), ("8\n", "16\n")])
+    env = CodeEnv(dataset=[row])
+    assert env.reset(seed=0)[0].startswith("Double a number.\n\nWrite a Python 3 program")
+    assert env.step(fenced("print(2 * int(input()))")).info["tests"] == ["passed"] * 3
+    assert answered(row, "print(2)").reward == 0.0
+
+
+def test_functions_of_live_code_bench_are_methods_of_solution():
+    starter = "class Solution:\n    def twice(self, x: List[int]) -> List[float]:\n        "
+    row = live_code_bench(
+        "functional",
+        [("[1]", "[2.00000]")],
+        [("[2, 0.333333333]", "[4, 0.66667]")],
+        starter_code=starter,
+        metadata='{"func_name": "twice"}',
+    )
+    env = CodeEnv(dataset=[row])
+    assert fenced(starter) in env.reset(seed=0)[0]
+    assert env.step(fenced(f"{starter}return [2 * n for n in x]")).info["tests"] == ["passed"] * 2
+    assert answered(row, f"{starter}return [2 * n + 1 for n in x]").reward == 0.0
+
+
+# Solutions in the rows
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"solution": ADDS},
+        {"solution": f"The sum.\n{fenced(ADDS)}"},
+        {"solutions": [ADDS, "print(3)"]},
+        {"solutions": json.dumps(["print 3", ADDS])},
+        {"solutions": {"language": [2, 3], "solution": ["int main() {}", ADDS]}},
+        {"gold_standard_solution": ADDS},
+    ],
+)
+def test_a_solution_in_the_row_is_the_gold_action(columns):
+    env = CodeEnv(dataset=[{**ADD, **columns}])
+    env.reset(seed=0)
+    assert program_in(env.gold_action()).strip() == ADDS
+
+
+@pytest.mark.parametrize("columns", [{}, {"solutions": "[]"}, {"solution": "int main() {}"}, {"solutions": [None]}])
+def test_a_row_without_a_python_solution_has_no_gold_action(columns):
+    env = CodeEnv(dataset=[{**ADD, **columns}])
+    env.reset(seed=0)
+    assert env.gold_action() is None
 
 
 # Outages

@@ -29,7 +29,7 @@ def local_copies(copies, monkeypatch):
 
 
 def make(env_id: str) -> Any:
-    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    pytest.importorskip("sympy", reason="needs the extra [math]")
     pytest.importorskip("PIL", reason="needs the extra [vision]")
     pytest.importorskip("pyarrow", reason="needs the extra [data]")
     return gem.make(env_id)
@@ -74,7 +74,7 @@ def test_an_evaluation_visits_every_task_once_on_any_number_of_slots(local_copie
 def test_an_id_without_its_data_set_explains_in_one_line_how_to_provide_it(monkeypatch):
     monkeypatch.delenv("GEM_DATA", raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    pytest.importorskip("sympy", reason="needs the extra [math]")
     with pytest.raises(BadValue, match=r"axon-rl/GSM-8k.*hub.*GEM_DATA/axon-rl/GSM-8k.*dataset=") as caught:
         gem.make("math:GSM8K")
     assert "\n" not in str(caught.value)

@@ -12,6 +12,7 @@ from gem.core import StopReason
 from gem.envs.questions.answer_format import AnswerFormat
 from gem.envs.questions.math_env import MathEnv
 from gem.envs.questions.qa_env import QaEnv
+from gem.envs.questions.worked_out import restates
 from gem.errors import BadValue, GraderError
 from gem.graders.math import MathGrader
 
@@ -48,10 +49,86 @@ def test_a_missing_answer_is_a_format_error():
     assert r"\boxed{}" in step.observation
 
 
+# answer || gold || question. Their values are right.
+COPIED = r"""
+\sin 60^\circ || \frac{\sqrt{3}}{2} || What is $\sin 60^\circ$?
+\sin(60^{\circ}) || \frac{\sqrt{3}}{2} || What is $\sin 60^\circ$?
+12+34 || 46 || Compute $12 + 34$.
+\left(12+34\right). || 46 || Compute $12 + 34$.
+12 + 34 = 12 + 34 || 46 || Compute $12 + 34$.
+x = 12+34 || 46 || Compute $12 + 34$.
+12 \cdot 34 || 408 || What is 12 × 34?
+\binom{10}{3} || 120 || Evaluate $\dbinom{10}{3}$.
+\log_{2}(8) || 3 || Evaluate $\log_2 8$.
+\frac{84}{2} || 42 || What is $84 \div 2$?
+7 \div 4 || \frac{7}{4} || Compute $7 \div 4$.
+2^{10} || 1024 || How many are $2^{10}$?
+5! || 120 || Find $5!$.
+|3-8| || 5 || What is the value of $|3-8|$?
+\sum_{k=1}^4 k || 10 || Compute $\sum_{k=1}^{4} k$.
+\gcd(12, 18) || 6 || What is $\gcd(12,18)$?
+3x-6=0 || x=2 || Solve $3x-6=0$.
+|x|<3 || (-3,3) || Solve $|x|<3$.
+12+34, 5\cdot 6 || 46, 30 || What are $12+34$ and $5\cdot 6$?
+\{1,2\} \cup \{2,3\} || \{1,2,3\} || Which set is $\{1,2\}\cup\{2,3\}$?
+\log_2 8 || \log_2 8 = 3 || Evaluate $\log_2 8$.
+\frac{27}{3} || 9 || Find the quotient: $\frac{27}{3}$
+1101_{2} || 13 || Write $1101_2$ in base 10.
+120^\circ || \frac{2\pi}{3} || Convert $120^\circ$ to radians.
+"""
+# The first may also be a choice, or has the form of the gold answer, or is a number that the question happens to have.
+WORKED_OUT = r"""
+x^2+1 || x^2+1 || Which of $x^2+1$, $x^2-1$ is irreducible over the reals?
+1+x^2 || x^{2}+1 || Which of $1+x^2$, $x^2-1$ is irreducible over the reals?
+3\sqrt{2} || B || Which equals $\sqrt{18}$? (A) $2\sqrt2$ (B) $3\sqrt{2}$ (C) 4
+2n-1 || a_n = 2n-1 || What is the general term of $1, 3, \dots, 2n-1$?
+A = \binom{1}{2-t} || \binom{1}{2-t} || For the vector $A = \binom{1}{2-t}$, compute $-(-A)$.
+\frac{1}{x} || f^{-1}(x) = \frac{1}{x} || What is the inverse of $f(x) = \frac{1}{x}$?
+x^2+y^2=25 || x^2+y^2=25 || Reflect the circle $x^2+y^2=25$ in the origin.
+\log_2 8 = 3 || \log_2 8 = 3 || Evaluate $\log_2 8$.
+12+34 = 46 || 46 || Compute $12 + 34$.
+x > 0 || (0, \infty) || Let $x > 0$. For which $x$ is $\log x$ defined?
+-1 \le x \le 1 || [-1, 1] || If $-1 \le x \le 1$, which $x$ may be the sine of an angle?
+\frac{1}{2} || 0.5 || Heads has the probability $\frac{1}{2}$. What is the probability of tails?
+60^\circ || 60 || Two angles of a triangle are $60^\circ$. What is the third?
+4.5\text{ m/s}^2 || 4.5 || Find the acceleration in m/s$^2$.
+(-\infty,0)\cup(0,\infty) || x \neq 0 || Let $f$ be defined on $(-\infty,0)\cup(0,\infty)$. What is its domain?
+5 || 5 || What is $5$?
+"""
+
+
+def cases(text):
+    return [pytest.param(*line.split(" || "), id=line) for line in text.strip().split("\n")]
+
+
+@pytest.mark.parametrize(("answer", "gold", "question"), cases(COPIED))
+def test_an_expression_of_the_question_is_no_answer(answer, gold, question):
+    pytest.importorskip("sympy", reason="needs the extra [math]")
+    env = MathEnv(dataset=[{"problem": question, "answer": gold}])
+    env.reset(seed=0)
+    step = env.step(rf"\boxed{{{answer}}}")
+    assert (step.reward, step.info["correct"]) == (0.0, False)
+    assert restates(answer, question, [gold]) is not None  # whatever the grader says
+
+
+@pytest.mark.parametrize(("answer", "gold", "question"), cases(WORKED_OUT))
+def test_an_answer_in_the_form_of_the_gold_answer_may_stand_in_the_question(answer, gold, question):
+    pytest.importorskip("sympy", reason="needs the extra [math]")
+    env = MathEnv(dataset=[{"problem": question, "answer": gold}])
+    env.reset(seed=0)
+    assert env.step(rf"\boxed{{{answer}}}").reward == 1.0
+
+
+def test_a_gold_answer_never_counts_as_copied():
+    for answer, gold, question in (line.split(" || ") for line in (COPIED + WORKED_OUT).split("\n") if line):
+        assert restates(gold, question, [gold]) is None
+        assert restates(gold, question, ["unknown", gold]) is None, answer
+
+
 @pytest.mark.parametrize("kind", ["boxed", "tag", "code", "plain"])
 def test_the_prompt_states_the_answer_format_and_only_that_format_is_parsed(kind):
     if kind == "plain":  # the other formats are compared as formulas
-        pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+        pytest.importorskip("sympy", reason="needs the extra [math]")
     env = MathEnv(dataset=ROWS, answer_format=kind)
     observation, _ = env.reset(idx=1)
     assert AnswerFormat(kind).how in observation
@@ -78,13 +155,13 @@ def test_a_grader_timeout_raises_and_the_task_stays_open(monkeypatch):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"problem": "x?", "answer": None}, r"data\.jsonl, row 0: .*'answer' .*got None"),
-        ({"problem": "x?"}, "it|has 'problem'"),
+        ({"problem": "x?", "answer": None}, r"data\.jsonl, line 1 \(row 0\): .*'answer' .*got None"),
+        ({"problem": "x?"}, "no column 'answer'; the row has 'problem' .answer_key="),
         ({"problem": "", "answer": "1"}, "'problem' .*text, got ''"),
         ({"question": "x?", "answer": "1"}, "the row has 'question', 'answer'"),
         ({"problem": "x?", "answer": ["1", None]}, "must hold an answer"),
-        ({"problem": "x?", "answer": r"\frac{1}{"}, r"row 0: .* unreadable answer, .*braces are not balanced"),
-        ({"problem": "x?", "answer": "9^{9^{9^9}}"}, r"row 0: .* unreadable answer, .*exponent"),
+        ({"problem": "x?", "answer": r"\frac{1}{"}, r"line 1 .* unreadable answer, .*braces are not balanced"),
+        ({"problem": "x?", "answer": "9^{9^{9^9}}"}, r"line 1 .* unreadable answer, .*exponent"),
     ],
 )
 def test_a_bad_row_is_reported_with_file_and_number(tmp_path, row, message):
@@ -95,7 +172,7 @@ def test_a_bad_row_is_reported_with_file_and_number(tmp_path, row, message):
 
 
 def test_row_error_reports_a_gold_answer_that_cannot_be_parsed():
-    pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+    pytest.importorskip("sympy", reason="needs the extra [math]")
     env = MathEnv(dataset=[{"problem": "x?", "answer": answer} for answer in ("x+1", "x+*", "Monday", "(1, 2)")])
     errors = [(env.reset(idx=idx), env.row_error())[1] for idx in range(4)]
     assert [bool(error) for error in errors] == [False, True, False, False]

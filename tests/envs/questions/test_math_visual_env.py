@@ -31,7 +31,7 @@ def test_an_image_is_read_from_every_form_that_datasets_use(image, tmp_path):
 
 @pytest.mark.parametrize("value", [None, 3, {"path": None}])
 def test_a_value_that_is_no_image_is_refused(value):
-    with pytest.raises(BadValue, match=r"'figure' must hold .*got (NoneType|int|dict)"):
+    with pytest.raises(BadValue, match=r"'figure' must hold .*got (None|3)"):
         read_image(value, "figure")
 
 

@@ -2,12 +2,13 @@ import json
 import math
 import time
 import tracemalloc
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gem.graders.code.compare import same_output, same_value, value_bytes
+from gem.graders.code.compare import MIN_VALUE_BYTES, same_output, same_value, value_bytes
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -143,6 +144,20 @@ def test_a_value_within_the_tolerance_matches(returned, expected):
 )
 def test_values_are_compared_by_type(returned, expected):
     assert not same_value(returned, expected)
+
+
+@pytest.mark.parametrize("expected", [Decimal("7" * 6000), int(Decimal("7" * 6000))], ids=["Decimal", "int"])
+def test_integers_of_any_length_are_compared_exactly(expected):
+    digits = "7" * 6000
+    assert same_value(f"[{digits}]", [expected]) and not same_value(f"[{digits[:-1]}8]", [expected])
+    assert not same_value(f'["{digits}"]', [expected]) and not same_value(f"[{digits}.0]", [expected])
+    assert value_bytes([expected]) == MIN_VALUE_BYTES
+
+
+def test_a_very_long_integer_is_compared_in_linear_time():
+    digits = "7" * 2_000_000
+    cpu_s, _ = cost(lambda: same_value(digits, Decimal(f"{digits[:-1]}8")))
+    assert cpu_s < 1  # the conversion to an int takes minutes
 
 
 def test_nan_and_infinities_match_only_themselves():

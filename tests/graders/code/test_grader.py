@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from gem.errors import BadValue, InfraError, SandboxError
+from gem.errors import BadValue, GraderError, InfraError, SandboxError
 from gem.graders import Grade
 from gem.graders.code import CodeGrader
+from gem.graders.code.checker import FILES
 from gem.graders.code.tests import read_tests
 from gem.sandbox import Case, Limits, Report, Result, Sandbox, Status
 
@@ -111,6 +113,13 @@ def test_a_call_is_graded_by_its_return_value_not_by_its_output():
         CodeGrader().grade("x", suite, FakeSandbox(lambda _, r=r: r)).correct for r in (printed_only, quiet, nothing)
     ]
     assert grades == [False, True, False]
+
+
+def test_live_code_bench_accepts_errors_up_to_1e_5_because_its_values_have_five_decimals():
+    test = {"input": "7", "output": "2.33333", "testtype": "functional", "metadata": {"func_name": "f"}}
+    for value, correct in (("2.3333333333333335", True), ("2.33339", False)):
+        sandbox = FakeSandbox(lambda _, value=value: Result(status=OK, value=value))
+        assert CodeGrader().grade("x", read_tests([test]), sandbox).correct is correct
 
 
 def test_any_accepted_value_passes():
@@ -243,6 +252,135 @@ def test_a_hundred_tests_are_run_by_default():
     sandbox = FakeSandbox(right)
     CodeGrader().grade("x", numbered(120), sandbox)
     assert len(sandbox.ran) == 100
+
+
+# Checkers
+
+FUNCTION = "def check(input, output, answer): return output != 'no'"
+
+
+class CheckingSandbox(FakeSandbox):
+    """A FakeSandbox that also runs checkers: with prepared results, given the content of output.txt."""
+
+    def __init__(self, results, checks: Callable[[str], Result], shuffled: int | None = None) -> None:
+        super().__init__(results, shuffled)
+        self.checks, self.files, self.checker_limits = checks, [], None
+
+    def run(self, program, *, files, limits, **_):
+        self.files.append(dict(files))
+        self.checker_limits = limits
+        return self.checks(files["output.txt"])
+
+
+def checked(**tests: Any) -> Any:
+    return read_tests({"inputs": ["in"], "outputs": ["answer"], "checker": FUNCTION, **tests})
+
+
+def code(number: int) -> Callable[[str], Result]:
+    return lambda _: ended(Status.ERROR if number else OK, exit_code=number, stderr="said")
+
+
+def test_a_checker_decides_and_gets_the_input_the_output_and_the_answer_in_a_run_of_its_own():
+    for exit_code, statuses in ((0, ["passed"]), (1, ["wrong"]), (2, ["wrong"]), (4, ["wrong"]), (8, ["wrong"])):
+        sandbox = CheckingSandbox(lambda _: printed("out"), code(exit_code))
+        assert CodeGrader().grade("x", checked(), sandbox).details == {"tests": statuses}
+        files = {"checker.py": FUNCTION, "input.txt": "in", "output.txt": "out", "answer.txt": "answer"}
+        assert sandbox.files == [files] and "answer" not in repr(sandbox.asked)
+
+
+def test_points_are_not_the_full_mark():
+    assert not CodeGrader().grade("x", checked(), CheckingSandbox(right, code(7))).correct
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        ended(Status.ERROR, exit_code=3),
+        ended(Status.ERROR, exit_code=9),
+        ended(Status.TIMEOUT, signal=9),
+        ended(Status.MEMORY, exit_code=1),
+        ended(Status.KILLED, signal=11),
+        ended(Status.OUTPUT_LIMIT, signal=9, exit_code=0),
+    ],
+)
+def test_a_failure_of_the_checker_raises_instead_of_grading(result):
+    with pytest.raises(GraderError, match=r"the checker failed .* on the output 'in'"):
+        CodeGrader().grade("x", checked(), CheckingSandbox(right, lambda _: result))
+
+
+def test_a_checker_sees_values_as_json():
+    suite = checked(fn_name="f", inputs=[[1, "a"]], outputs=[{"b": [2]}])
+    sandbox = CheckingSandbox(lambda _: Result(status=OK, value="[3]"), code(0))
+    assert CodeGrader().grade("x", suite, sandbox).correct
+    assert [json.loads(sandbox.files[0][name]) for name in FILES] == [[1, "a"], [3], {"b": [2]}]
+
+
+@pytest.mark.parametrize("value", [None, "", "[1"])
+def test_what_is_not_a_value_does_not_reach_a_checker(value):
+    sandbox = CheckingSandbox(lambda _: Result(status=OK, value=value), code(0))
+    assert not CodeGrader().grade("x", checked(fn_name="f", inputs=[[1]], outputs=[1]), sandbox).correct
+    assert sandbox.files == []
+
+
+def test_a_failed_run_or_a_part_of_an_output_does_not_reach_a_checker():
+    for result, status in (
+        (ended(Status.ERROR, exit_code=1, stdout="out"), "error"),
+        (Result(status=OK, exit_code=0, stdout="a [...] z", truncated=True), "output_limit"),
+    ):
+        sandbox = CheckingSandbox(lambda _, result=result: result, code(0))
+        assert CodeGrader().grade("x", checked(), sandbox).details == {"tests": [status]} and sandbox.files == []
+
+
+def test_a_checker_has_more_time_than_a_program_with_a_short_limit():
+    sandbox = CheckingSandbox(right, code(0))
+    CodeGrader(limits=Limits(wall_s=0.5, memory_bytes=2**28)).grade("x", checked(), sandbox)
+    assert (sandbox.checker_limits.cpu_s, sandbox.checker_limits.wall_s) == (10, 60)
+    assert sandbox.checker_limits.memory_bytes == 2**28
+
+
+def test_a_return_value_for_a_checker_may_be_longer_than_the_expected_one():
+    sandbox = CheckingSandbox(lambda _: Result(status=OK, value="1"), code(0))
+    CodeGrader().grade("x", checked(fn_name="f", inputs=[[1]], outputs=[1]), sandbox)
+    assert sandbox.asked[0]["cases"][0].value_bytes == 1 << 20
+
+
+def test_tests_after_the_one_that_stopped_the_run_are_not_checked():
+    def checks(output):
+        return ended(Status.ERROR, exit_code=3) if output == "5" else code(output == "4")(output)
+
+    numbers, order = [str(i) for i in range(8)], FakeSandbox(right)
+    suite = checked(inputs=numbers, outputs=numbers)
+    CodeGrader(early_exit=False).grade("x", numbered(8), order, seed=1)
+    assert order.ran.index("4") < order.ran.index("5")
+    for shuffled in range(20):
+        verdict = CodeGrader().grade("x", suite, CheckingSandbox(right, checks, shuffled), seed=1)
+        assert verdict.details["tests"][4:6] == ["wrong", "not_run"]
+
+
+@pytest.mark.parametrize(
+    ("accepts", "error"),
+    [
+        (lambda output: output == "answer", None),
+        (lambda output: False, "rejects the expected output of test 0"),
+        (lambda output: True, "accepts the output '' of every test"),
+        (lambda output: output != "", "accepts the output 'no such answer' of every test"),
+    ],
+)
+def test_a_checker_is_checked_with_expected_and_wrong_outputs(accepts, error):
+    sandbox = CheckingSandbox(right, lambda output: code(not accepts(output))(output))
+    found = CodeGrader().checker_error(checked(inputs=["1", "2"], outputs=["answer", "answer"]), sandbox)
+    assert found is None if error is None else error in found
+
+
+def test_a_checker_that_crashes_on_a_wrong_output_is_reported():
+    sandbox = CheckingSandbox(right, lambda output: code(0 if output == "answer" else 3)(output))
+    assert "exit code 3" in CodeGrader().checker_error(checked(), sandbox)
+
+
+def test_a_checker_of_tests_without_expected_outputs_is_only_checked_with_words():
+    sandbox = CheckingSandbox(right, code(1))
+    assert CodeGrader().checker_error(checked(outputs=[""]), sandbox) is None
+    assert [files["output.txt"] for files in sandbox.files] == ["no such answer"]
 
 
 # Failures

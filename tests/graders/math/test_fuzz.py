@@ -15,7 +15,7 @@ import pytest
 
 from gem.graders.math import grade_math
 
-pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+pytest.importorskip("sympy", reason="needs the extra [math]")
 sys.path.insert(0, str(Path(__file__).parent))
 
 from fuzz_math import labeled, verified

@@ -8,7 +8,7 @@ import pytest
 
 from gem.graders.math import grade_math
 
-pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
+pytest.importorskip("sympy", reason="needs the extra [math]")
 
 N = "Find a formula for every positive integer $n$."
 EQUAL = [

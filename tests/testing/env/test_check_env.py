@@ -442,7 +442,7 @@ def test_a_third_party_package_loaded_by_import_gem_is_a_failure():
 @pytest.mark.parametrize(
     ("env", "oracle", "sees", "says"),
     [
-        ("Correct", "HastyOracle", "state", "the maximum is 1.0"),
+        ("Correct", "HastyOracle", "state", "the maximum is 1.0; it fails on 17 of 20 seeds: [0, 1, 2"),
         ("Correct", "LosingOracle", "observation", "any of 20 episodes"),
         ("DeclaresTooMuch", "HastyOracle", "observation", "optimum() declares 100%"),
         ("Correct", "NoSuchOracle", "observation", "NoSuchOracle"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gem.errors import BadValue
-from gem.parsing import code_blocks, last_boxed, last_tagged
+from gem.parsing import code_blocks, last_boxed, last_tagged, outside_thinking
 
 Kind = Literal["boxed", "tag", "code", "plain"]
 
@@ -18,7 +18,8 @@ class AnswerFormat:
 
     Args:
         kind: "boxed", the last ``\boxed{…}``; "tag", the last ``<answer>…</answer>``; "code", the last fenced block;
-            "plain", the whole text, which must not contain a marker of another format after other text.
+            "plain", the whole text, which must not contain a marker of another format after other text. Text in
+            ``<think>…</think>`` does not count.
 
     Raises:
         BadValue: unknown kind.
@@ -39,11 +40,16 @@ class AnswerFormat:
         return _HOW[self.kind]
 
     def read(self, text: str) -> str | None:
-        """Return the answer in a text, or None if the text contains no answer in this format."""
+        """Return the answer in a text, or None if the text contains no answer in this format.
+
+        A last box or tag that is empty or cut off is no answer, whatever stands before it.
+        """
+        text = outside_thinking(text)
         if self.kind == "boxed":
             found = last_boxed(text)
         elif self.kind == "tag":
-            found = last_tagged(text, "answer")
+            cut_off = text.rfind("<answer>") > text.rfind("</answer>")
+            found = None if cut_off else last_tagged(text, "answer")
         elif self.kind == "code":
             blocks = code_blocks(text)
             found = blocks[-1].code if blocks else None
@@ -68,7 +74,7 @@ class AnswerOracle:
         return written
 
 
-_MARKED = re.compile(r"\S\s*\\boxed|<answer>|^```", re.MULTILINE)  # a box at the start of a text is allowed
+_MARKED = re.compile(r"\S\s*\\(?:boxed|fbox)|<answer>|^```", re.MULTILINE)  # a box at the start of a text is allowed
 _HOW = {
     "boxed": r"put your final answer in \boxed{}.",
     "tag": "put your final answer between <answer> and </answer>.",

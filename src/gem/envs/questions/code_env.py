@@ -6,12 +6,14 @@ Reward       1.0 if every test passes, else 0.0; with ``reward="fraction"``, the
              answer without a program.
 Ends         terminated after one answer.
 Tests        part of the dataset row. gem.graders.code.tests lists the accepted formats, and gem.graders.code.compare
-             defines when an output is correct. The tests run in a sandbox, in a random order that changes with each
-             episode. Expected outputs never enter the sandbox.
+             defines when an output is correct, unless the row has a "checker" (gem.graders.code.checker). The tests run
+             in a sandbox, in a random order that changes with each episode. Expected outputs never enter the sandbox of
+             the program.
 Imports      a program whose function is called by the tests need not import the modules typing, string, re, datetime,
              collections, heapq, bisect, copy, math, random, statistics, itertools, functools, operator, io, sys and
              json, nor names in them such as List, Counter or inf. ListNode and TreeNode are not defined, because
              arguments and return values are plain data. A program that reads stdin imports what it uses.
+Integers     programs convert integers of any length to and from text, without Python's limit of 4,300 digits.
 
 ``info["correct"]`` is True if all tests passed. ``info["tests"]`` lists the status of each test, in dataset order.
 
@@ -23,33 +25,31 @@ Imports      a program whose function is called by the tests need not import the
 
 from __future__ import annotations
 
-import json
+import contextlib
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from gem._internal.json_codec import dumps, loads
 from gem.core import position_of
 from gem.datasets import Row
-from gem.envs.dataset_env import DatasetEnv
+from gem.envs.dataset_env import DatasetEnv, bad_column, text_in
 from gem.envs.questions.corrupted import corrupt_program
 from gem.errors import BadValue
 from gem.graders import Grade
+from gem.graders.code.checker import syntax_tree
 from gem.graders.code.grader import CodeGrader, Reward
-from gem.graders.code.tests import Suite, read_tests
+from gem.graders.code.tests import OPTIONS, SPLIT_TESTS, Suite, read_tests
 from gem.graders.gold_audit import suite_error
-from gem.parsing import code_blocks
+from gem.parsing import code_blocks, outside_thinking
 from gem.sandbox import Limits, Sandbox, get_sandbox
 from gem.sandbox.factory import backend_of_published_name
 from gem.seeding import derive
 
 # The published default column names, and the names that common datasets use instead.
 PROBLEM, TESTS = "problem", "tests"
-_PROBLEMS = (PROBLEM, "question", "description", "prompt", "problem_statement")
+_PROBLEMS = (PROBLEM, "question", "description", "prompt", "problem_statement", "question_content")
 _TESTS = (TESTS, "input_output", "verification_info", "test_cases")
-_SPLIT_TESTS = (
-    "public_tests",
-    "private_tests",
-    "generated_tests",
-)  # columns of CodeContests; the tests in all of them are used
+_SOLUTIONS = ("solution", "gold_standard_solution", "solutions")  # columns of correct programs
 _PYTHON = ("", "python", "python3", "py")
 MIN_SECRET_LENGTH = 8  # characters; shorter expected outputs can occur in a prompt by coincidence
 
@@ -59,10 +59,11 @@ class CodeEnv(DatasetEnv):
 
     Args:
         dataset_name, split, dataset, seed, shuffle, skip_bad_rows, streaming: see DatasetEnv.
-        question_key: column of the task statement. The default also finds "question", "description", "prompt" and
-            "problem_statement".
-        test_key: column of the tests. The default also finds "input_output", "verification_info", "test_cases", and
-            "public_tests" together with "private_tests" and "generated_tests".
+        question_key: column of the task statement. The default also finds "question", "description", "prompt",
+            "problem_statement" and "question_content".
+        test_key: column of the tests. The default also finds "input_output", "verification_info", "test_cases", the
+            columns "public_tests", "private_tests" and "generated_tests" of CodeContests, and "public_test_cases" and
+            "private_test_cases" of LiveCodeBench.
         max_workers, verbose: have no effect. The sandbox decides how many tests run at once.
         max_tests, reward, early_exit: see CodeGrader. info["tests"] lists only the tests selected by max_tests.
         sandbox_type: a Sandbox, or a backend name for get_sandbox(). "bwrap" means "bubblewrap". "none" means
@@ -87,6 +88,7 @@ class CodeEnv(DatasetEnv):
     reward: Reward = "all"
     early_exit: bool | None = None
     limits: Limits = Limits()
+    _suite: tuple[Any, Suite] | None = None  # the tests that suite() read last
 
     def __init__(
         self,
@@ -132,10 +134,20 @@ class CodeEnv(DatasetEnv):
         return get_sandbox(backend_of_published_name(self.sandbox_type))
 
     def open(self, row: Row) -> str:
-        self.problem = str(row[_column(row, self.question_key, PROBLEM, _PROBLEMS)]).strip()
+        self.problem = text_in(row, _column(row, self.question_key, PROBLEM, _PROBLEMS))
         self.tests = _tests_of(row, self.test_key)
         starter = str(row.get("starter_code") or "").strip("\n")
-        return f"{self.problem}\n\n{how_to_answer(read_tests(self.tests), starter, self.limits)}"
+        try:
+            suite = self.suite()
+        except (BadValue, RecursionError) as e:
+            raise BadValue(f"{_test_columns(row, self.test_key)} cannot be read: {e}") from e
+        return f"{self.problem}\n\n{how_to_answer(suite, starter, self.limits)}"
+
+    def suite(self) -> Suite:
+        """Return the tests of the current task. They are read once, because some datasets have megabytes per task."""
+        if self._suite is None or self._suite[0] is not self.tests:
+            self._suite = self.tests, read_tests(self.tests)
+        return self._suite[1]
 
     def grade_action(self, action: str) -> Grade | None:
         program = program_in(action)
@@ -146,18 +158,28 @@ class CodeEnv(DatasetEnv):
 
         Raises:
             SandboxError: if the sandbox fails.
+            GraderError: if the checker of the row fails.
         """
         seed, episode = position_of(self)
         order = derive(seed or 0, episode, "tests")
-        return self.grader().grade(program, read_tests(self.tests), self.sandbox(), seed=order)
+        return self.grader().grade(program, self.suite(), self.sandbox(), seed=order)
 
     def row_error(self) -> str | None:
         """Return why no program passes the tests of the open task, or why every program does; otherwise None."""
-        error = suite_error(read_tests(self.tests).longest(self.max_tests))
-        return None if error is None else f"the tests cannot grade a program: {error}"
+        suite = self.suite().longest(self.max_tests)
+        error = suite_error(suite)
+        if error is None and suite.checker is not None:
+            error = self.grader().checker_error(suite, self.sandbox())
+        return None if error is None else f"{_test_columns(self.row, self.test_key)} cannot grade a program: {error}"
 
-    def corrupted(self, action: str) -> str:
-        return fenced(corrupt_program(program_in(action) or "", read_tests(self.tests).function))
+    def gold_action(self) -> str | None:
+        program = _solution_in(self.row)
+        return None if program is None else fenced(program)
+
+    def corrupted(self, action: str) -> str | None:
+        if self.suite().checker is not None:  # which may accept additional output
+            return None
+        return fenced(corrupt_program(program_in(action) or "", self.suite().function))
 
     def _check_correct(self, model_code: str) -> bool:
         """Return whether a program passes ``self.tests`` (a method of the published class)."""
@@ -168,29 +190,29 @@ class CodeEnv(DatasetEnv):
 
         Outputs of fewer than 8 characters and outputs that the task statement contains are left out.
         """
-        tests = read_tests(self.tests).longest(self.max_tests).tests
-        expected = [value if isinstance(value, str) else json.dumps(value) for t in tests for value in t.accepted]
+        tests = self.suite().longest(self.max_tests).tests
+        expected = [value if isinstance(value, str) else dumps(value) for t in tests for value in t.accepted]
         return [
             text.strip() for text in expected if len(text) >= MIN_SECRET_LENGTH and text.strip() not in self.problem
         ]
 
     def sample_random_action(self) -> str:
         """Return a program that prints or returns a random digit, regardless of the task."""
-        function, number = read_tests(self.tests).function, self.action_rng.randint(0, 9)
+        function, number = self.suite().function, self.action_rng.randint(0, 9)
         if function is None:
             return fenced(f"print({number})")
         return fenced(f"def {function.rpartition('.')[2]}(*arguments):\n    return {number}")
 
 
 def program_in(action: str) -> str | None:
-    r"""Return the last fenced code block that is labeled as Python or has no label.
+    r"""Return the last fenced code block outside of thinking that is labeled as Python or has no label.
 
     Returns None if there is no such block or the last such block is blank.
 
     >>> program_in("```python\nprint(1)\n```\nIt prints:\n```text\n1\n```\n")
     'print(1)\n'
     """
-    programs = [block.code for block in code_blocks(action) if block.language in _PYTHON]
+    programs = [block.code for block in code_blocks(outside_thinking(action)) if block.language in _PYTHON]
     return programs[-1] if programs and programs[-1].strip() else None
 
 
@@ -216,15 +238,40 @@ def _column(row: Row, key: str, default: str, known: tuple[str, ...]) -> str:
 
     Raises BadValue if the row has no such column.
     """
-    for name in known if key == default else (key,):
-        if row.get(name):
-            return name
-    raise BadValue(f"dataset row has no column {key!r}; its columns are {', '.join(map(repr, row))}")
+    names = known if key == default else (key,)
+    if found := [name for name in names if row.get(name)]:
+        return found[0]
+    option = "question_key" if default == PROBLEM else "test_key"
+    raise bad_column(row, next((name for name in names if name in row), key), option, "must not be empty")
 
 
 def _tests_of(row: Row, key: str) -> Any:
+    options = {name: row[name] for name in OPTIONS if row.get(name)}
     if key == TESTS and not any(row.get(name) for name in _TESTS):
-        together = {name: row[name] for name in _SPLIT_TESTS if row.get(name)}
+        together = {name: row[name] for name in SPLIT_TESTS if row.get(name)}
         if together:
-            return together
-    return row[_column(row, key, TESTS, _TESTS)]
+            return {**options, **together, "metadata": row.get("metadata")}
+    tests = row[_column(row, key, TESTS, _TESTS)]
+    return {**options, TESTS: tests} if options else tests
+
+
+def _test_columns(row: Row, key: str) -> str:
+    """Return the tests and the names of their columns, for messages."""
+    known = (*_TESTS, *SPLIT_TESTS) if key == TESTS else (key,)
+    names = [repr(name) for name in (*known, *OPTIONS) if row.get(name)]
+    return f"the tests in the column{'s' * (len(names) > 1)} {' and '.join(names)}"
+
+
+def _solution_in(row: Row) -> str | None:
+    """Return the first correct program of a row that is Python, or None."""
+    programs = next((row[name] for name in _SOLUTIONS if row.get(name)), None)
+    if isinstance(programs, str) and programs.startswith("["):  # JSON text of a list, as in APPS and TACO
+        with contextlib.suppress(ValueError):
+            programs = loads(programs)
+    if isinstance(programs, Mapping):  # as in CodeContests
+        programs = programs.get("solution")
+    for text in [programs] if isinstance(programs, str) else programs or []:
+        program = isinstance(text, str) and (program_in(text) or text)
+        if program and syntax_tree(program) is not None:
+            return program
+    return None

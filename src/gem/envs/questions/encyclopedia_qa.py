@@ -20,11 +20,11 @@ True
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from gem.datasets import Row
 from gem.envs.questions.answer_format import Kind
-from gem.envs.questions.qa_env import QaEnv
+from gem.envs.questions.qa_env import Grader, QaEnv
 from gem.envs.web.wiki.articles import encyclopedia
 from gem.envs.web.wiki.questions import Questions
 
@@ -53,7 +53,7 @@ class EncyclopediaQaEnv(QaEnv):
         *,
         seed: int | None = None,
         answer_format: Kind = "tag",
-        reward: Literal["exact", "f1"] = "exact",
+        reward: str | Grader = "exact",
     ) -> None:
         rows = Questions(hops, kind, split)
         super().__init__(dataset=rows, seed=seed, answer_format=answer_format, reward=reward)

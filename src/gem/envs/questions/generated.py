@@ -25,7 +25,6 @@ from gem.envs.questions.math_visual_env import MathVisualEnv
 from gem.envs.questions.qa_env import QaEnv
 from gem.envs.questions.worked_out import unfinished
 from gem.errors import BadValue, did_you_mean
-from gem.graders import Grade
 from gem.seeding import stream
 
 ROWS = 1_000_000
@@ -87,17 +86,8 @@ class _Family(MathEnv):
         rows = Generated(f"{self.id_prefix}:{family}", _methods(self.families, family), level)
         super().__init__(dataset=rows, question_key="text", seed=seed, answer_format=answer_format, timeout=timeout)
 
-    def grade_action(self, action: str) -> Grade | None:
-        grade = super().grade_action(action)
-        answer = self.format.read(action)
-        if (
-            answer is None
-            or grade is None
-            or not grade.correct
-            or (reason := unfinished(answer, self.golds[0])) is None
-        ):
-            return grade
-        return Grade(reward=0.0, correct=False, reason=f"Wrong: {reason}.", parsed=grade.parsed)
+    def not_worked_out(self, answer: str) -> str | None:
+        return unfinished(answer, self.golds[0]) or super().not_worked_out(answer)
 
 
 class MathFamilyEnv(_Family):

@@ -2,7 +2,8 @@ r"""Math questions with one answer, graded by gem.graders.math.
 
 Action       text holding the answer in the format that the prompt asks for: the last ``\boxed{…}`` by default.
 Observation  the question with the answer format; after the answer, whether it was right.
-Reward       1.0 if the answer equals the gold answer, else 0.0; -0.1 if no answer is found.
+Reward       1.0 if the answer equals the gold answer, else 0.0; -0.1 if no answer is found. An answer that repeats
+             an expression of the question is not worked out, unless the gold answer has this form.
 Ends         terminated after one answer.
 
 step() raises GraderError if grading times out, since the verdict is then unknown.
@@ -22,13 +23,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gem._internal.text import short_repr
 from gem.datasets import Row
-from gem.envs.dataset_env import AnswerEnv, answers_in, text_in
+from gem.envs.dataset_env import AnswerEnv, answers_in, text_in, unusable_gold
 from gem.envs.questions.answer_format import AnswerFormat, Kind
 from gem.envs.questions.corrupted import corrupt_formula
+from gem.envs.questions.worked_out import restates
 from gem.envs.spec_defaults import FORMAT_ERROR
 from gem.errors import BadValue
 from gem.graders import Grade
-from gem.graders.gold_audit import gold_error
+from gem.graders.gold_audit import choice_error, gold_error
 from gem.graders.math.grader import MathGrader, grade_math, quick_check_gold
 
 if TYPE_CHECKING:
@@ -98,7 +100,8 @@ class MathEnv(AnswerEnv):
         )
 
     def open(self, row: Row) -> Any:
-        self.question, self._answer = text_in(row, self.question_key), answers_in(row, self.answer_key)
+        self.question = text_in(row, self.question_key, "question_key")
+        self._answer = answers_in(row, self.answer_key, "answer_key")
         for gold in self.golds:
             if (error := quick_check_gold(gold)) is not None:
                 raise BadValue(
@@ -106,21 +109,26 @@ class MathEnv(AnswerEnv):
                 )
         return f"{self.question}\n\n{self.request}, and {self.format.how}"
 
-    @property
-    def golds(self) -> list[str]:
-        """All accepted answers to the open question."""
-        return [self.answer] if isinstance(self.answer, str) else self.answer
-
     def row_error(self) -> str | None:
         """Return why no answer can equal one of the gold answers, or None. This requires computer algebra."""
         for gold in self.golds:
-            if (error := gold_error(gold) or self.grader.check_gold(gold)) is not None:
-                return f"the gold answer {short_repr(gold, 80)} can never be right: {error}"
+            error = gold_error(gold) or choice_error(gold, self.question) or self.grader.check_gold(gold)
+            if error is not None:
+                return unusable_gold(self.answer_key, gold, error)
         return None
 
     def grade_action(self, action: str) -> Grade | None:
         answer = self.format.read(action)
-        return None if answer is None else self.grader.grade(answer, self.answer, question=self.question)
+        if answer is None:
+            return None
+        grade = self.grader.grade(answer, self.answer, question=self.question)
+        if not grade.correct or (reason := self.not_worked_out(answer)) is None:
+            return grade
+        return Grade(reward=0.0, correct=False, reason=f"Wrong: {reason}.", parsed=grade.parsed)
+
+    def not_worked_out(self, answer: str) -> str | None:
+        """Return why an answer with the right value leaves the work to the grader, or None."""
+        return restates(answer, self.question, self.golds)
 
     def answer_info(self) -> dict[str, Any]:
         return {"answer": self.answer}

@@ -11,7 +11,9 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from gem._internal.text import short_repr
 from gem.datasets import Row
+from gem.envs.dataset_env import bad_column
 from gem.envs.questions.answer_format import Kind
 from gem.envs.questions.math_env import MathEnv
 from gem.errors import BadValue, require
@@ -71,7 +73,9 @@ class MathVisualEnv(MathEnv):
     def open(self, row: Row) -> dict[str, Any]:
         text = super().open(row)
         column = "image" if self.image_key == "images" and "images" not in row else self.image_key
-        value = row.get(column)
+        if column not in row:
+            raise bad_column(row, self.image_key, "image_key", "must hold an image")
+        value = row[column]
         values = value if isinstance(value, (list, tuple)) else [value]
         return {"text": text, "images": [read_image(image, column) for image in values]}
 
@@ -91,9 +95,10 @@ def read_image(value: Any, column: str) -> Any:
     if isinstance(value, pil.Image):
         return value.convert("RGB")
     if not isinstance(value, (bytes, str)):
-        raise BadValue(f"the column {column!r} must hold an image, got {type(value).__name__}")
+        kinds = "a PIL image, bytes, a path or {'bytes': …}"
+        raise BadValue(f"the column {column!r} must hold an image or a list ({kinds}), got {short_repr(value, 80)}")
     try:
         with pil.open(io.BytesIO(value) if isinstance(value, bytes) else value) as image:
             return image.convert("RGB")
-    except (OSError, ValueError, SyntaxError) as e:  # raised by PIL for broken files
+    except (OSError, ValueError, SyntaxError, pil.DecompressionBombError) as e:  # raised by PIL for broken files
         raise BadValue(f"the column {column!r} has an unreadable image: {e}") from e

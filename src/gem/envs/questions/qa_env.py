@@ -2,8 +2,8 @@ r"""Question answering: short answers, compared with the reference answers after
 
 Action       text with the answer in the format that the prompt asks for, by default the last ``<answer>…</answer>``.
 Observation  the question and the answer format; after the answer, whether it was correct.
-Reward       1.0 for an exact match (see gem.graders.exact), else 0.0; with ``reward="f1"`` the F1 score, with a
-             function its verdict. -0.1 if no answer is found.
+Reward       1.0 for an exact match (see gem.graders.exact), else 0.0; with another ``reward`` the score of the grader
+             that it names. -0.1 if no answer is found. LaTeX is read as text: ``\text{True}`` is True.
 Ends         terminated after the first action.
 
 >>> env = QaEnv(dataset=[{"question": "Who wrote Faust?", "answer": ["Goethe", "J. W. von Goethe"]}])
@@ -20,17 +20,24 @@ from typing import Any, ClassVar, cast
 from gem._internal.counts import check_count
 from gem._internal.text import short_repr
 from gem.datasets import Row
-from gem.envs.dataset_env import AnswerEnv, answers_in, text_in
+from gem.envs.dataset_env import AnswerEnv, answers_in, text_in, unusable_gold
 from gem.envs.questions.answer_format import AnswerFormat, Kind
 from gem.envs.questions.corrupted import corrupt_words
 from gem.errors import BadValue
 from gem.graders import Grade
-from gem.graders.exact import exact_match, f1
-from gem.graders.gold_audit import gold_error
+from gem.graders.exact import exact_match, f1, hotpotqa_f1, squad_em, squad_f1, squad_normalize
+from gem.graders.gold_audit import choice_error, gold_error
+from gem.parsing import readings
 from gem.registry import resolve
 
 Grader = Callable[[str, "str | list[str]"], Grade]
-GRADERS: dict[str, Grader] = {"exact": exact_match, "f1": f1}
+GRADERS: dict[str, Grader] = {
+    "exact": exact_match,
+    "f1": f1,
+    "squad_em": squad_em,
+    "squad_f1": squad_f1,
+    "hotpotqa_f1": hotpotqa_f1,
+}
 
 
 def grader_of(reward: str | Grader) -> Grader:
@@ -56,8 +63,10 @@ class QaEnv(AnswerEnv):
         extract_boxed: same as answer_format="boxed".
         load_from_cache_file: has no effect.
         answer_format: see AnswerFormat. None means "boxed" if extract_boxed is True, else "tag".
-        reward: how answers are graded: "exact", "f1", or a grader of yours, a function or "module:function" of one. It
-            gets the answer and the reference answer or list of them, and returns a Grade.
+        reward: how answers are graded: "exact" or "f1"; "squad_em", "squad_f1" or "hotpotqa_f1", the scores of the
+            official scripts (see gem.graders.exact; the exact match of HotpotQA is "squad_em"); or a grader of yours, a
+            function or "module:function" of one. It gets the answer as written and the reference answer or list of
+            them, and returns a Grade.
         max_turns: at least 1. An episode has one turn, whatever the limit is.
 
     Raises:
@@ -99,21 +108,28 @@ class QaEnv(AnswerEnv):
         )
 
     def open(self, row: Row) -> str:
-        self.question, self._answer = text_in(row, self.question_key), answers_in(row, self.answer_key)
+        self.question = text_in(row, self.question_key, "question_key")
+        self._answer = answers_in(row, self.answer_key, "answer_key")
         return f"{self.question}\n\nYou may think first. Then {self.format.how}"
 
     def row_error(self) -> str | None:
         """Return why no answer can equal any of the reference answers, or None; None with a grader of yours."""
         if self.reward not in GRADERS:
             return None
-        golds = [self.answer] if isinstance(self.answer, str) else self.answer
-        errors = [gold_error(gold, formula=False) for gold in golds]
-        return None if None in errors else f"the gold answer {short_repr(golds[0], 80)} can never be right: {errors[0]}"
+        errors = [self._gold_error(gold) for gold in self.golds]
+        return None if None in errors else unusable_gold(self.answer_key, self.golds[0], errors[0])
+
+    def _gold_error(self, gold: str) -> str | None:
+        if self.reward not in ("exact", "f1") and not squad_normalize(gold):
+            return "it consists of articles and punctuation, which this reward deletes; reward='exact' keeps them"
+        return gold_error(gold, formula=False) or choice_error(gold, self.question)
 
     def grade_action(self, action: str) -> Grade | None:
         answer = self.extractor(action)
         if answer is None:
             return None
+        if self.reward in GRADERS:
+            return max((self.grade(each, self.answer) for each in readings(answer)), key=lambda grade: grade.reward)
         grade = self.grade(answer, self.answer)
         if not isinstance(grade, Grade):
             raise BadValue(f"the grader {self.reward!r} must return a gem.graders.Grade, got {short_repr(grade, 80)}")
@@ -123,8 +139,10 @@ class QaEnv(AnswerEnv):
         return {"answer": self.answer}
 
     def corrupted(self, action: str) -> str | None:
-        known = self.reward in GRADERS  # what another grader calls wrong is not known
-        return self.format.write(corrupt_words(self.format.read(action) or "")) if known else None
+        if self.reward not in GRADERS:  # what another grader calls wrong is not known
+            return None
+        by_word = str(self.reward).endswith("f1")  # a word of the right answer earns a part of the reward
+        return self.format.write("elsewhere" if by_word else corrupt_words(self.format.read(action) or ""))
 
     def extractor(self, action: str) -> str | None:
         """Return the answer in a text, or None. Kept for compatibility with the published package."""
@@ -133,12 +151,11 @@ class QaEnv(AnswerEnv):
     @staticmethod
     def check_correct(model_answer: str, gt_answer: str | list[str]) -> bool:
         """Return whether an answer matches a reference answer. Kept for compatibility with the published package."""
-        return exact_match(model_answer, gt_answer).correct
+        return any(exact_match(each, gt_answer).correct for each in readings(model_answer))
 
     def secrets(self) -> list[str]:
         """Return the reference answers of at least 6 characters that do not occur in the question."""
-        golds = [self.answer] if isinstance(self.answer, str) else self.answer
-        return [gold for gold in golds if len(gold) >= 6 and gold.lower() not in self.question.lower()]
+        return [gold for gold in self.golds if len(gold) >= 6 and gold.lower() not in self.question.lower()]
 
     def sample_random_action(self) -> str:
         return self.format.write(self.action_rng.choice(["yes", "no", "a river", "in 1900"]))

@@ -17,7 +17,7 @@ def _data(
     """Return the specs of environments with datasets from the Hugging Face Hub, which the extra [data] loads.
 
     ``names`` maps the second part of each id to (dataset, split). Code environments have no oracle, because their tasks
-    have tests instead of a gold answer.
+    have tests instead of a gold answer. Short answers are graded by SQuAD's exact match, as in HotpotQA and Search-R1.
     """
     return [
         built_in(
@@ -75,6 +75,7 @@ HUB_DATASETS: list[EnvSpec] = [
         },
         "Short-answer questions.",
         question_key="problem",
+        reward="squad_em",
     ),
     *_data(
         "logic",
@@ -116,5 +117,6 @@ HUB_DATASETS: list[EnvSpec] = [
             "Musique": ("axon-rl/search-eval", "musique"),
         },
         "Short-answer questions for evaluation.",
+        reward="squad_em",
     ),
 ]

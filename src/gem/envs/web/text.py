@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 # What a chat template or the parser of actions could read in the text of a page: <|im_end|>, <s>, [INST], <tool_call>,
-# <PREV_PAGE>, \boxed. A zero-width space breaks it.
-_MARKS = re.compile(r"(\\)(?=boxed)|(<)(?=[|/\w\uff5c])|(\[)(?=/?[A-Z_]{2,}\])")
+# <PREV_PAGE>, \boxed, \fbox. A zero-width space breaks it.
+_MARKS = re.compile(r"(\\)(?=boxed|fbox)|(<)(?=[|/\w\uff5c])|(\[)(?=/?[A-Z_]{2,}\])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
 
 

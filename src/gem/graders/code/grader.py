@@ -1,7 +1,7 @@
 """Grade programs: run tests in a sandbox, and compare the results with the expected outputs outside the sandbox.
 
-Expected outputs never enter the sandbox. A program that exceeds a limit fails the test. A failure of the sandbox itself
-raises SandboxError instead of returning a grade.
+Expected outputs never enter the sandbox of a program; a checker gets them in another run. A program that exceeds a
+limit fails the test. A failure of the sandbox itself raises SandboxError instead of returning a grade.
 
 If the tests call a function, the program need not import the standard modules that published harnesses import for it,
 such as typing and collections; envs/questions/code_env.py lists them.
@@ -9,13 +9,17 @@ such as typing and collections; envs/questions/code_env.py lists them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, get_args
 
 from gem._internal.counts import check_count
-from gem.errors import BadValue, SandboxError
+from gem._internal.json_codec import dumps
+from gem.errors import BadValue, GraderError, SandboxError
 from gem.graders.base import Grade
-from gem.graders.code.compare import TOLERANCE, same_output, same_value, value_bytes
+from gem.graders.code.checker import Checker
+from gem.graders.code.compare import TOLERANCE, is_value, same_output, same_value, value_bytes
 from gem.graders.code.tests import ProgramTest, Suite
 from gem.sandbox import Case, Limits, Result, Sandbox, Status
 from gem.seeding import stream
@@ -24,6 +28,8 @@ Reward = Literal["all", "fraction"]
 
 PASSED, WRONG, NOT_RUN = "passed", "wrong", "not_run"  # statuses of a test, in addition to those in gem.sandbox.Status
 WALL_FACTOR = 6  # seconds that a test may take per CPU second that it may use
+CHECKED_VALUE_BYTES = 1 << 20  # a return value that a checker reads may be longer than the expected one
+NO_ANSWER = "no such answer"
 MAX_TIMEOUTS = 3  # number of timeouts after which the remaining tests are skipped; 100 timeouts would take minutes
 
 
@@ -31,7 +37,8 @@ MAX_TIMEOUTS = 3  # number of timeouts after which the remaining tests are skipp
 class CodeGrader:
     """Grades programs by running tests.
 
-    A test passes if the program exits with code 0 and its output or return value is correct (see compare).
+    A test passes if the program exits with code 0 and its output or return value is correct (see compare), or the
+    checker of the task accepts it (see checker).
     ``Grade.details["tests"]`` lists the status of each test in the order of the suite: "passed", "wrong" (the output is
     incorrect), "not_run", "error", "timeout", "memory", "output_limit" or "killed".
 
@@ -67,30 +74,73 @@ class CodeGrader:
 
         Raises:
             SandboxError: if the sandbox fails.
+            GraderError: if the checker of the task fails.
         """
         tests = suite.longest(self.max_tests).tests
         order = list(range(len(tests)))
         stream(seed, "order of tests").shuffle(order)
-        progress = _Progress(self, [tests[index] for index in order])
+        limits = self._limits_for(tests)
+        progress = _Progress(self, [partial(self.status, tests[index], suite, sandbox, limits) for index in order])
         results = sandbox.run_tests(
             program.encode("utf-8", "surrogatepass"),  # a lone surrogate is a syntax error of the program
-            [_case(tests[index]) for index in order],
+            [_case(tests[index], suite) for index in order],
             function=suite.function,
-            limits=self._limits_for(tests),
+            limits=limits,
             stop=progress,
         )
         found = progress.statuses(results)
         return self._verdict([status for _, status in sorted(zip(order, found, strict=True))])
 
-    def status(self, test: ProgramTest, result: Result) -> str:
-        """Return the status of a test: "passed", "wrong", or the status of a run that failed."""
+    def status(self, test: ProgramTest, suite: Suite, sandbox: Sandbox, limits: Limits, result: Result) -> str:
+        """Return the status of a test: "passed", "wrong", or the status of a run that failed.
+
+        Args:
+            suite: the suite of the test; its checker runs in the sandbox.
+            limits: limits of each test.
+        """
         if result.status is not Status.OK:
             return str(result.status)
+        if suite.checker is not None:
+            return self._checked(test, suite.checker, sandbox, limits, result)
+        tolerance = max(self.tolerance, test.tolerance)
         if test.case.arguments is not None:
-            correct = any(same_value(result.value, value, self.tolerance) for value in test.accepted)
+            correct = any(same_value(result.value, value, tolerance) for value in test.accepted)
         else:
-            correct = any(same_output(result.stdout, text, self.tolerance) for text in test.accepted)
+            correct = any(same_output(result.stdout, text, tolerance) for text in test.accepted)
         return PASSED if correct else WRONG
+
+    def _checked(self, test: ProgramTest, checker: Checker, sandbox: Sandbox, limits: Limits, result: Result) -> str:
+        if test.case.arguments is None:
+            if result.truncated:  # a checker could take a part of an output for the whole
+                return str(Status.OUTPUT_LIMIT)
+            output: str | None = result.stdout
+        else:
+            output = result.value if is_value(result.value) else None
+        return PASSED if output is not None and test.accepted_by(checker, output, sandbox, limits) else WRONG
+
+    def checker_error(self, suite: Suite, sandbox: Sandbox) -> str | None:
+        """Return why the checker of a suite cannot grade programs, or None.
+
+        A checker must accept each expected output that is not empty, and reject an empty output (the value None) and
+        a few words for at least one test.
+        """
+        assert suite.checker is not None
+        limits = self._limits_for(suite.tests)
+        empty, words = ("", NO_ANSWER) if suite.function is None else ("null", dumps(NO_ANSWER))
+        wrong = [empty, words]  # outputs that the checker has not rejected so far
+        for number, test in enumerate(suite.tests):
+            example = test.example()
+            try:
+                if example.strip() not in ("", empty) and not test.accepted_by(suite.checker, example, sandbox, limits):
+                    return f"the checker rejects the expected output of test {number}"
+                wrong = [
+                    output
+                    for output in wrong
+                    if output != example.strip() and test.accepted_by(suite.checker, output, sandbox, limits)
+                ]
+            except GraderError as e:
+                return f"test {number}: {e}"
+        return f"the checker accepts the output {wrong[0]!r} of every test" if wrong else None
 
     def stops_early(self) -> bool:
         return self.reward == "all" if self.early_exit is None else self.early_exit
@@ -109,11 +159,12 @@ class CodeGrader:
         return Grade(reward=reward, correct=correct, reason=_summary(statuses), details={"tests": statuses})
 
 
-def _case(test: ProgramTest) -> Case:
+def _case(test: ProgramTest, suite: Suite) -> Case:
     """Return the input of a test. Of a call, it limits the size of the return value."""
     if test.case.arguments is None:
         return test.case
-    return replace(test.case, value_bytes=max(map(value_bytes, test.accepted)))
+    least = 0 if suite.checker is None else CHECKED_VALUE_BYTES
+    return replace(test.case, value_bytes=max(least, *map(value_bytes, test.accepted)))
 
 
 def _summary(statuses: list[str]) -> str:
@@ -128,29 +179,31 @@ class _Progress:
     A result is evaluated only after the results of all previous tests have arrived.
 
     Args:
-        tests: the tests, in the order in which they are run.
+        judges: functions that return the status of each test for its result, in the order in which the tests are run.
     """
 
-    def __init__(self, grader: CodeGrader, tests: list[ProgramTest]) -> None:
-        self.grader, self.tests = grader, tests
-        self.received: dict[int, str] = {}
-        self.evaluated = self.timeouts = 0
+    def __init__(self, grader: CodeGrader, judges: list[Callable[[Result], str]]) -> None:
+        self.grader, self.judges = grader, judges
+        self.received: dict[int, Result] = {}  # not yet evaluated
+        self.found: list[str] = []  # statuses of the evaluated tests
         self.stopped = False
 
     def __call__(self, index: int, result: Result) -> bool:
-        self.received[index] = self.grader.status(self.tests[index], result)
-        while self.evaluated in self.received and not self.stopped:
-            status = self.received[self.evaluated]
-            self.timeouts += status == Status.TIMEOUT
-            self.stopped = self.timeouts >= MAX_TIMEOUTS or (status != PASSED and self.grader.stops_early())
-            self.evaluated += 1
+        self.received[index] = result
+        while not self.stopped and (number := len(self.found)) in self.received:
+            status = self.judges[number](self.received.pop(number))
+            self.found.append(status)
+            timeouts = self.found.count(Status.TIMEOUT)
+            self.stopped = timeouts >= MAX_TIMEOUTS or (status != PASSED and self.grader.stops_early())
         return self.stopped
 
     def statuses(self, results: list[Result | None]) -> list[str]:
         """Return the status of each test. Tests after the test that stopped the run are "not_run"."""
         for index, result in enumerate(results):
-            if result is not None and index not in self.received:
+            if result is not None and index >= len(self.found) and index not in self.received:
                 self(index, result)
-        if not self.stopped and self.evaluated < len(self.tests):
-            raise SandboxError(f"the sandbox returned results for only {len(self.received)} of {len(self.tests)} tests")
-        return [self.received[index] if index < self.evaluated else NOT_RUN for index in range(len(self.tests))]
+        missing = len(self.judges) - len(self.found)
+        if not self.stopped and missing:
+            received = len(self.found) + len(self.received)
+            raise SandboxError(f"the sandbox returned results for only {received} of {len(self.judges)} tests")
+        return self.found + [NOT_RUN] * missing

@@ -8,28 +8,50 @@ The format is detected from the data, never from the dataset name. Supported for
     [{"input": ..., "output": ..., "fn_name": "f"}, ...]      one dict per test, as in PrimeIntellect
     {"test_cases": ...}                                       any of these, nested under this name or "tests", or
                                                               under "public_tests", "private_tests" and
-                                                              "generated_tests", which are combined
+                                                              "generated_tests" (CodeContests), or "public_test_cases"
+                                                              and "private_test_cases" (LiveCodeBench), which are
+                                                              combined
 
 Stdin and stdout are strings or lists of lines. The arguments of a function call are a list, JSON text of a list, or
 text with one JSON argument per line. LiveCodeBench uses the last form; its tests have ``"testtype": "functional"`` and
-the name of the function in ``"metadata"``. If the arguments are text, the return value can be JSON text too. APPS wraps
-each return value in a list: if all expected values of a task are lists of one item, both the list and the item are
-accepted.
+the name of the function in ``"metadata"``; as on LeetCode, expected floats are rounded, and values within 1e-5 are
+right. LiveCodeBench publishes private tests as base64 of zlib of a pickled string of JSON, which is read without
+unpickling objects. If the arguments are text, the return value can be JSON text too. APPS wraps each return value in a
+list: if all expected values of a task are lists of one item, both the list and the item are accepted.
+
+Next to the tests, in the same dict, there may be
+
+    "checker": "..."        Python source that decides whether an output is right; see gem.graders.code.checker. The
+                            expected outputs are then examples of right ones.
+    "any_sequence": true    the function may return a deque, a range or an array where a list is expected
+
+Integers may have any length; those of more than 4,300 digits are kept as ``Decimal`` (gem._internal.json_codec).
 """
 
 from __future__ import annotations
 
-import json
+import base64
+import pickletools
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
+from gem._internal.json_codec import dumps, loads
 from gem._internal.text import short_repr
 from gem.errors import BadValue
-from gem.sandbox import Case
+from gem.graders.code.checker import Checker, read_checker
+from gem.sandbox import Case, Limits, Sandbox
 
 _COLUMNS = (("inputs", "outputs"), ("input", "output"))
-_NESTED = ("test_cases", "tests", "public_tests", "private_tests", "generated_tests")
+OPTIONS = ("checker", "any_sequence")
+SPLIT_TESTS = ("public_tests", "private_tests", "generated_tests", "public_test_cases", "private_test_cases")
+_NESTED = ("test_cases", "tests", *SPLIT_TESTS)
+LEETCODE_TOLERANCE = 1e-5  # "Answers within 10^-5 of the actual answer will be accepted"; expected ones have 5 decimals
+MAX_PACKED_BYTES = 1 << 28  # of compressed tests, when decompressed
+_PICKLED_TEXT = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE")
+_PICKLE_FRAME = ("PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP")
 
 
 @dataclass(frozen=True)
@@ -39,15 +61,27 @@ class ProgramTest:
     Args:
         case: the input. Only the input enters the sandbox.
         accepted: the accepted outputs as text, or the accepted return values as plain data.
+        tolerance: tolerance for expected floats, if it is larger than the tolerance of the grader.
     """
 
     case: Case
     accepted: tuple[Any, ...]
+    tolerance: float = 0.0
 
     @property
     def size(self) -> int:
         """Length of the input: stdin, or the JSON text of the arguments."""
         return len(self.case.stdin) if self.case.arguments is None else len(self.case.arguments)
+
+    def example(self) -> str:
+        """Return the first accepted output, or the JSON text of the first accepted return value."""
+        return self.accepted[0] if self.case.arguments is None else dumps(self.accepted[0])
+
+    def accepted_by(self, checker: Checker, output: str, sandbox: Sandbox, limits: Limits) -> bool:
+        """Return whether a checker accepts an output, or a return value as JSON text; see Checker.accepts()."""
+        given = _text(self.case.stdin) if self.case.arguments is None else self.case.arguments
+        values = self.case.arguments is not None
+        return checker.accepts(given, output, self.example(), sandbox, limits, values=values)
 
 
 @dataclass(frozen=True)
@@ -57,15 +91,17 @@ class Suite:
     Args:
         tests: at least one test.
         function: name of the function that the tests call; None if the tests run the program as a script.
+        checker: decides whether an output is right; None if outputs are compared with the accepted ones.
     """
 
     tests: tuple[ProgramTest, ...]
     function: str | None = None
+    checker: Checker | None = None
 
     def longest(self, count: int) -> Suite:
         """Return a suite of the ``count`` tests with the longest inputs, in their original order."""
         by_size = sorted(range(len(self.tests)), key=lambda index: -self.tests[index].size)
-        return Suite(tuple(self.tests[index] for index in sorted(by_size[:count])), self.function)
+        return replace(self, tests=tuple(self.tests[index] for index in sorted(by_size[:count])))
 
 
 @dataclass(frozen=True)
@@ -82,7 +118,7 @@ def read_tests(data: Any) -> Suite:
     r"""Read tests in any of the formats in the module docstring.
 
     Raises:
-        BadValue: if the data has none of these formats or contains no tests.
+        BadValue: if the data has none of these formats or contains no tests, or an option has an invalid value.
 
     >>> suite = read_tests('{"inputs": ["1 2\\n"], "outputs": ["3\\n"]}')
     >>> suite.function, suite.tests[0].case.stdin, suite.tests[0].accepted
@@ -90,7 +126,12 @@ def read_tests(data: Any) -> Suite:
     >>> read_tests([{"input": [1, 2], "output": 3, "fn_name": "add"}]).function
     'add'
     """
-    found = list(_raw_tests(data))
+    options: dict[str, Any] = {}
+    found = list(_raw_tests(data, None, options))
+    checker = read_checker(options["checker"]) if "checker" in options else None
+    any_sequence = options.get("any_sequence", False)
+    if not isinstance(any_sequence, bool):
+        raise BadValue(f"any_sequence must be true or false, got {short_repr(any_sequence)}")
     functions = {raw.function for raw in found}
     if len(functions) != 1:
         if not found:
@@ -99,21 +140,27 @@ def read_tests(data: Any) -> Suite:
         raise BadValue(f"all tests must run the script or call the same function, got {names}: {short_repr(data)}")
     function = functions.pop()
     if function is None:
-        return Suite(tuple(ProgramTest(Case(stdin=_text(raw.input)), (_text(raw.output),)) for raw in found))
+        scripts = tuple(ProgramTest(Case(stdin=_text(raw.input)), (_text(raw.output),)) for raw in found)
+        return Suite(scripts, checker=checker)
     calls = [_call(raw) for raw in found]
-    wrapped = all(isinstance(value, list) and len(value) == 1 for _, value in calls) and not found[0].by_line
-    return Suite(
-        tuple(
-            ProgramTest(Case(arguments=json.dumps(arguments)), (value, value[0]) if wrapped else (value,))
-            for arguments, value in calls
-        ),
-        function,
+    by_line = found[0].by_line
+    wrapped = not by_line and checker is None and all(isinstance(v, list) and len(v) == 1 for _, v in calls)
+    tests = tuple(
+        ProgramTest(
+            Case(arguments=dumps(arguments), any_sequence=any_sequence),
+            (value, value[0]) if wrapped else (value,),
+            LEETCODE_TOLERANCE if by_line else 0.0,
+        )
+        for arguments, value in calls
     )
+    return Suite(tests, function, checker)
 
 
-def _raw_tests(data: Any, function: str | None = None) -> Iterator[_Raw]:
+def _raw_tests(data: Any, function: str | None, options: dict[str, Any]) -> Iterator[_Raw]:
+    """Return the tests, and add the OPTIONS that are next to them to ``options``."""
     data = _decoded(data)
     if isinstance(data, Mapping):
+        options.update((name, data[name]) for name in OPTIONS if data.get(name))
         function = _function_of(data) or function
         for inputs, outputs in _COLUMNS:
             if isinstance(data.get(inputs), Sequence) and isinstance(data.get(outputs), Sequence):
@@ -121,7 +168,7 @@ def _raw_tests(data: Any, function: str | None = None) -> Iterator[_Raw]:
                 return
         for name in _NESTED:
             if data.get(name):
-                yield from _raw_tests(data[name], function)
+                yield from _raw_tests(data[name], function, options)
     elif isinstance(data, Sequence):
         for item in data:
             yield _one(_decoded(item), function)
@@ -172,7 +219,7 @@ def _call(raw: _Raw) -> tuple[list[Any], Any]:
 
 def _arguments(text: str) -> Any:
     try:
-        parsed = json.loads(text)
+        parsed = loads(text)
     except ValueError:
         return [_decoded(line) for line in text.split("\n") if line.strip()]
     return parsed if isinstance(parsed, list) else [parsed]
@@ -182,7 +229,7 @@ def _value(output: Any) -> Any:
     if not isinstance(output, str):
         return _plain(output)
     try:
-        return json.loads(output)
+        return loads(output)
     except ValueError:
         return output
 
@@ -192,24 +239,48 @@ def _text(data: Any) -> str:
         return "".join(f"{_text(line)}\n" for line in data)
     if isinstance(data, str):
         return data
-    if isinstance(data, (int, float)) and not isinstance(data, bool):
-        return str(data)
+    if isinstance(data, (int, float, Decimal)) and not isinstance(data, bool):
+        return str(data) if isinstance(data, float) else dumps(data)
     raise BadValue(f"input and output must be text or a list of lines, got {short_repr(data)}")
 
 
 def _decoded(data: Any) -> Any:
-    """Decode JSON text. Data that is neither text nor bytes is returned unchanged."""
+    """Decode JSON text, which may be packed. Data that is neither text nor bytes is returned unchanged."""
     if not isinstance(data, (str, bytes)):
         return data
     try:
-        return json.loads(data)
-    except ValueError as e:
+        return loads(_unpacked(data) if isinstance(data, str) and data.startswith("e") else data)
+    except (ValueError, RecursionError) as e:
         raise BadValue(f"tests contain text that is not valid JSON ({e}): {short_repr(data)}") from e
+
+
+def _unpacked(text: str) -> str:
+    """Return the text in base64 of zlib of a pickled string, which starts with "e", as no JSON text does.
+
+    No object is unpickled: a pickle of anything but one string is an error.
+
+    Raises:
+        ValueError: if the text has another format, or more than MAX_PACKED_BYTES when decompressed.
+    """
+    unzip = zlib.decompressobj()
+    try:
+        pickled = unzip.decompress(base64.b64decode(text, validate=True), MAX_PACKED_BYTES)
+    except zlib.error as e:
+        raise ValueError(f"invalid compressed data: {e}") from e
+    if not unzip.eof:
+        raise ValueError(f"compressed data is cut off or has more than {MAX_PACKED_BYTES:,} bytes")
+    found: Any = ""
+    for opcode, argument, _ in pickletools.genops(pickled):
+        if opcode.name in _PICKLED_TEXT:
+            found = argument
+        elif opcode.name not in _PICKLE_FRAME:
+            raise ValueError(f"a pickled string was expected, got the opcode {opcode.name}")
+    return str(found)
 
 
 def _plain(data: Any) -> Any:
     """Convert to JSON data: tuples become lists, keys become strings."""
     try:
-        return json.loads(json.dumps(data))
-    except (TypeError, ValueError) as e:
+        return loads(dumps(data))
+    except (TypeError, ValueError, RecursionError) as e:
         raise BadValue(f"arguments and return values must be plain data ({e}), got {short_repr(data)}") from e

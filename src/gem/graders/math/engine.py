@@ -1,9 +1,8 @@
-"""Evaluate conditions on formulas with computer algebra.
+"""Decide conditions on formulas with computer algebra, in a worker process that can be killed.
 
 Formulas are compared structurally, then by the value of their difference (at random points if they have variables). A
 rational difference is computed exactly. Any other is computed with a precision that grows with the size of the numbers
-in the formulas, so that e^{-100} is not mistaken for 0. A comparison may not terminate on a malicious formula, so
-MathGrader runs this code in a worker process that can be killed.
+in the formulas, so that e^{-100} is not mistaken for 0.
 """
 
 from __future__ import annotations
@@ -11,38 +10,30 @@ from __future__ import annotations
 import math
 import random
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from itertools import permutations
 from typing import Any
 
 from gem._internal.text import short_repr
-from gem.errors import BadValue, GraderError
-from gem.graders.math.conditions import (
-    AllOf,
-    AnyOf,
-    Condition,
-    Matching,
-    Rounded,
-    SameCases,
-    SameEquation,
-    SameFamily,
-    SameFormula,
-    SameProgressions,
-    SameSet,
-)
-from gem.graders.math.families import same_family, same_progressions
-from gem.graders.math.parse import parse, sympy_library
-from gem.graders.math.sets import case_at, case_points, formulas_in, same_real_set, with_bounds
-from gem.graders.math.values import Value, latex_of
+from gem.errors import BadValue, GraderError, require
+from gem.graders.math.lexer import words
+from gem.graders.math.tree import Num, Op, Quantity, Sym, Tree
 
 DIGITS = 40  # decimal digits of numerical evaluation, in addition to twice the size of the formula
 AGREEMENT = 30  # decimal digits that must agree, in addition to the size of the formula
 CPU_SECONDS = 1.5  # limit on the CPU time of one comparison; typical formulas take milliseconds
 MAX_SIZE = 10_000  # size of a formula, in decimal digits, above which its value is undecided
+MAX_DIGITS = 100_000  # digits of the integers in a formula, in total
 POINTS = 6  # number of random points for expressions with variables; half of the values must be defined
 INTEGER_POINTS = 8  # number of integer points, for formulas that have a function in _STEPS
 CONFIRMING_DIGITS = 500  # a difference that vanishes is computed again with these digits
+TINY = Fraction(1, 10**25)  # a number below it counts as zero in a family
+MAX_CONSTANTS = 4
+MAX_RESIDUES = 200  # members of a progression within the common period
 MAX_FAR = 2_000  # greatest integer point for formulas with a variable in an exponent or under a factorial
 UNDEFINED, UNDECIDED = "undefined", "undecided"  # verdicts of _is_zero() besides True and False
 _SLOW = ("Integral", "Sum", "Product", "Limit", "Derivative")  # not computed with CONFIRMING_DIGITS
@@ -59,6 +50,85 @@ _UNREADABLE = (
     TypeError,
     ValueError,
 )  # of sympy
+
+
+@dataclass(frozen=True)
+class SameFormula:
+    """The condition that two formulas are equal wherever both are defined.
+
+    Args:
+        integers: letters that stand for positive integers, as k, m and n always do in floors and factorials; all others
+            stand for complex numbers.
+        positive: names that stand for positive numbers.
+        up_to_constant: whether the formulas may differ by a constant.
+    """
+
+    answer: Tree
+    gold: Tree
+    integers: str = ""
+    positive: str = ""
+    up_to_constant: bool = False
+
+
+@dataclass(frozen=True)
+class SameEquation:
+    """The condition that two equations, given as the difference of their sides, are equal up to a constant factor.
+
+    Args:
+        positive: whether the factor must be positive, because the two are inequalities.
+    """
+
+    answer: Tree
+    gold: Tree
+    positive: bool = False
+
+
+@dataclass(frozen=True)
+class SameFamily:
+    """The condition that two formulas with the arbitrary constants q_1, q_2 and so on have the same members."""
+
+    answer: Tree
+    gold: Tree
+
+
+@dataclass(frozen=True)
+class SameProgressions:
+    """The condition that two unions of progressions base + step q_1, over all integers q_1, are equal."""
+
+    answer: tuple[Tree, ...]
+    gold: tuple[Tree, ...]
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """The condition that the absolute value of a difference is at most a tolerance."""
+
+    difference: Tree
+    tolerance: Fraction
+
+
+@dataclass(frozen=True)
+class AllOf:
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Matching:
+    """The condition that each item can be paired with a different, equal reference item.
+
+    Args:
+        rows: one row per item, with the verdict of comparing the item with each reference item.
+    """
+
+    rows: tuple[tuple[bool | Condition, ...], ...]
+
+
+Condition = SameFormula | SameEquation | SameFamily | SameProgressions | Rounded | AllOf | AnyOf | Matching
 
 
 def first_true(conditions: Sequence[Condition]) -> int | None:
@@ -85,9 +155,9 @@ def first_true_within(conditions: Sequence[Condition], seconds: float = CPU_SECO
     for gold in _golds(exceeded):
         try:
             with _cpu_limit(seconds):
-                holds(SameFormula(gold, r"\pi"))
+                holds(SameFormula(gold, Sym("\\pi")))
         except _CpuTimeExceeded:
-            formula = short_repr(gold, 80)
+            formula = short_repr(str(gold), 80)
             raise GraderError(
                 f"the formula {formula} of the reference answer needs over {seconds:g} s of CPU"
             ) from None
@@ -115,33 +185,31 @@ def _cpu_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def _golds(conditions: Iterable[bool | Condition]) -> Iterator[str]:
+def _golds(conditions: Iterable[bool | Condition]) -> Iterator[Tree]:
     """Yield the reference formulas of conditions."""
     for condition in conditions:
         if isinstance(condition, (AllOf, AnyOf)):
             yield from _golds(condition.conditions)
         elif isinstance(condition, Matching):
             yield from _golds(cell for row in condition.rows for cell in row)
-        elif isinstance(condition, (SameFormula, SameFamily)):
+        elif isinstance(condition, (SameFormula, SameFamily, SameEquation)):
             yield condition.gold
-        elif isinstance(condition, (SameEquation, SameProgressions)):
+        elif isinstance(condition, SameProgressions):
             yield from condition.gold
-        elif isinstance(condition, SameSet):
-            yield from formulas_in(condition.gold)
 
 
-def first_error(formulas: Sequence[str]) -> str | None:
-    """Return the error of the first formula that cannot be parsed; None if all formulas can be parsed."""
-    for latex in formulas:
+def first_error(formulas: Sequence[Tree]) -> str | None:
+    """Return the error of the first formula that cannot be evaluated; None if all can."""
+    for tree in formulas:
         try:
-            parse(latex)
+            to_sympy(tree)
         except BadValue as e:
             return str(e)
     return None
 
 
 def holds(condition: bool | Condition) -> bool:
-    """Evaluate a condition. A formula that cannot be parsed or evaluated is not equal to any formula."""
+    """Evaluate a condition. A formula that cannot be evaluated is not equal to any formula."""
     if isinstance(condition, bool):
         return condition
     if isinstance(condition, AllOf):
@@ -152,17 +220,13 @@ def holds(condition: bool | Condition) -> bool:
         return _match(condition.rows)
     try:
         if isinstance(condition, SameEquation):
-            return _same_equation(condition.answer, condition.gold, condition.positive)
+            return _same_equation(condition)
         if isinstance(condition, SameFamily):
-            return same_family(condition.answer, condition.gold, _vanishes)
+            return _same_family(condition)
         if isinstance(condition, SameProgressions):
-            return same_progressions(condition.answer, condition.gold)
-        if isinstance(condition, SameSet):
-            return _same_set(condition.answer, condition.gold)
-        if isinstance(condition, SameCases):
-            return _same_cases(condition.answer, condition.gold)
+            return _same_progressions(condition)
         if isinstance(condition, Rounded):
-            value = sympy_library().N(parse(condition.difference), DIGITS)
+            value = sympy_library().N(to_sympy(condition.difference), DIGITS)
             return bool(value.is_Float and abs(value) <= condition.tolerance)
         return _same_formula(condition)
     except _UNREADABLE:
@@ -183,8 +247,134 @@ def _match(rows: Sequence[Sequence[bool | Condition]]) -> bool:
     return True
 
 
+# --- trees as sympy objects ---
+
+
+@lru_cache(maxsize=4096)
+def to_sympy(tree: Tree) -> Any:
+    """Return the sympy expression of a formula. Raises BadValue if the tree is no formula.
+
+    Arithmetic is evaluated exactly; so are integrals, sums, products, limits and derivatives, if possible.
+    """
+    try:
+        expression = _sympy(tree)
+        if _digits(expression) > MAX_DIGITS:
+            raise BadValue(f"a number with more than {MAX_DIGITS} digits")
+        return expression.doit()
+    except _UNREADABLE as e:
+        raise BadValue(f"not a formula: {short_repr(str(tree), 80)} ({type(e).__name__})") from e
+
+
+def _sympy(tree: Tree) -> Any:
+    sympy = sympy_library()
+    if isinstance(tree, Num):
+        return sympy.Rational(tree.exact.numerator, tree.exact.denominator)
+    if isinstance(tree, Sym):
+        constants = {"e": sympy.E, "i": sympy.I, "\\pi": sympy.pi, "∞": sympy.oo}
+        return constants.get(tree.name) or sympy.Symbol(tree.name)
+    if isinstance(tree, Quantity) and tree.unit in ("degree", "%"):
+        return _sympy(tree.value) * (sympy.pi / 180 if tree.unit == "degree" else sympy.Rational(1, 100))
+    if not isinstance(tree, Op):
+        raise BadValue(f"not a formula: {tree}")
+    if tree.head == "call":
+        return sympy.Function(_sympy_name(tree.args[0]))(*map(_sympy, tree.args[1:]))
+    if tree.head == "lim":
+        side = str(_sympy_name(tree.args[3]))
+        point = _sympy(tree.args[2])
+        side = side if point.is_finite else "+"
+        return sympy.Limit(_sympy(tree.args[0]), _sympy(tree.args[1]), point, side)
+    if tree.head == "det":
+        (matrix,) = tree.args
+        if not isinstance(matrix, Op) or matrix.head != "matrix":
+            raise BadValue("a determinant of no matrix")
+        return sympy.Matrix([[_sympy(cell) for cell in row.args] for row in matrix.args if isinstance(row, Op)]).det()
+    if (build := _builders().get(tree.head)) is None:
+        raise BadValue(f"an operator {tree.head}")
+    return build(*map(_sympy, tree.args))
+
+
+def _sympy_name(tree: Tree) -> str:
+    if not isinstance(tree, Sym):
+        raise BadValue(f"not a name: {tree}")
+    return tree.name
+
+
+@lru_cache(maxsize=1)
+def _builders() -> dict[str, Callable[..., Any]]:
+    """Return the sympy function of each head."""
+    s = sympy_library()
+    named = {
+        head: getattr(s, name)
+        for head, name in (
+            *(
+                (each, each)
+                for each in words("sin cos tan cot sec csc sinh cosh tanh coth sech csch exp floor erf arg")
+            ),
+            *(("ln", "log"), ("arcsin", "asin"), ("arccos", "acos"), ("arctan", "atan"), ("arccot", "acot")),
+            *(("arcsec", "asec"), ("arccsc", "acsc"), ("ceil", "ceiling"), ("!", "factorial"), ("abs", "Abs")),
+            *(("binom", "binomial"), ("max", "Max"), ("min", "Min"), ("Re", "re"), ("Im", "im"), ("gcd", "gcd")),
+            *(("lcm", "lcm"), ("sgn", "sign"), ("conjugate", "conjugate"), ("!!", "factorial2")),
+        )
+    }
+    return named | {
+        "+": lambda *args: s.Add(*args),
+        "*": lambda *args: s.Mul(*args),
+        "/": lambda a, b: a / b if b != 0 else s.nan,
+        "ratio": lambda a, b: a / b,
+        "time": lambda a, b: a / b,
+        "neg": lambda a: -a,
+        "mixed": lambda a, b: a + b,
+        "^": _sympy_power,
+        "sqrt": lambda a, n: -((-a) ** (1 / n)) if a.is_negative and n.is_odd else a ** (1 / n),
+        "log": lambda a, base=None: s.log(a) if base is None else s.log(a) / s.log(base),
+        "permutations": lambda n, k: s.factorial(n) / s.factorial(n - k),
+        "cis": lambda a: s.exp(s.I * a),
+        "Gamma": lambda a: s.factorial(a - 1),
+        "int": lambda f, x, *limits: s.Integral(f, (x, *limits)),
+        "sum": lambda f, x, low, high: s.Sum(f, (x, low, high)),
+        "prod": lambda f, x, low, high: s.Product(f, (x, low, high)),
+        "diff": lambda f, x: s.Derivative(f, x),
+    }
+
+
+def _sympy_power(base: Any, exponent: Any) -> Any:
+    """Return a power. Raises BadValue if it has too many digits."""
+    known = base.is_Rational and exponent.is_Rational
+    if known and abs(exponent) * math.log10(max(abs(base.p), base.q, 2)) > MAX_DIGITS:
+        raise BadValue(f"a number with more than {MAX_DIGITS} digits")
+    return base**exponent
+
+
+def _digits(expression: Any) -> float:
+    """Return an upper estimate of the decimal digits of the integers that doit() computes for an expression."""
+    if (
+        not isinstance(expression, sympy_library().Basic)
+        or expression.is_Symbol
+        or not (expression.args or expression.is_Rational)
+    ):
+        return 0.0
+    if expression.is_Rational:
+        return math.log10(abs(expression.p) or 1) + math.log10(expression.q)
+    total = sum(map(_digits, expression.args))
+    if expression.is_Pow and expression.exp.is_number:
+        exponent = expression.exp if _digits(expression.exp) < 10 else math.inf
+        return _digits(expression.base) * max(1.0, abs(complex(exponent))) + total
+    if expression.func.__name__ == "factorial" and expression.args[0].is_number:
+        size = abs(complex(expression.args[0])) if total < 10 else math.inf
+        return size * math.log10(size + 1)
+    return total
+
+
+@lru_cache(maxsize=1)
+def sympy_library() -> Any:
+    return require("sympy", extra="math")
+
+
+# --- equality ---
+
+
 def _same_formula(condition: SameFormula) -> bool:
-    ours, theirs = parse(condition.answer), parse(condition.gold)
+    ours, theirs = to_sympy(condition.answer), to_sympy(condition.gold)
     if bool(ours == theirs):
         return True
     if not _is_expression(ours) or not _is_expression(theirs):
@@ -192,54 +382,19 @@ def _same_formula(condition: SameFormula) -> bool:
     difference = ours - theirs
     if condition.up_to_constant:
         difference -= difference.subs(_random_point(_symbols(difference), POINTS))
-    return _vanishes(difference, condition.integers, condition.positive)
+    return _vanishes(difference, condition.integers, condition.positive, (ours, theirs))
 
 
-def _same_equation(answer: tuple[str, str], gold: tuple[str, str], positive: bool) -> bool:
-    ours = parse(answer[0]) - parse(answer[1])
-    theirs = parse(gold[0]) - parse(gold[1])
+def _same_equation(condition: SameEquation) -> bool:
+    ours, theirs = to_sympy(condition.answer), to_sympy(condition.gold)
     if ours.free_symbols != theirs.free_symbols:
         return False
     if ours == 0 or theirs == 0:
         return bool(ours == theirs)
-    if positive:
+    if condition.positive:
         return _is_multiple(ours, theirs, positive=True)
     numerators = [sympy_library().numer(sympy_library().together(difference)) for difference in (ours, theirs)]
     return _is_multiple(ours, theirs) or _is_multiple(*numerators)  # xy = 1 and y = 1/x
-
-
-def _same_set(answer: Value, gold: Value) -> bool:
-    """Compare two sets of real numbers. Equal bounds are replaced by the same number, and other bounds by others."""
-    known: list[tuple[Any, Fraction]] = []
-
-    def number(latex: str) -> Fraction:
-        value = parse(latex)
-        for other, exact in known:
-            for sign in (1, -1):
-                if _is_zero(value - sign * other) is True:
-                    return sign * exact
-        if not value.is_real:
-            raise BadValue(f"not a real number: {short_repr(latex, 80)}")
-        exact = Fraction(str(value)) if value.is_Rational else Fraction(str(sympy_library().N(value, DIGITS)))
-        if not value.is_Rational and any(abs(exact) == abs(other) for _, other in known):
-            raise BadValue(f"too close to another bound: {short_repr(latex, 80)}")
-        known.append((value, exact))
-        return exact
-
-    return same_real_set(with_bounds(answer, number), with_bounds(gold, number))
-
-
-def _same_cases(answer: Value, gold: Value) -> bool:
-    name, points = case_points((answer, gold))
-    for x in points:
-        cases = [case_at(value, x) for value in (answer, gold)]
-        if cases == [None, None]:
-            continue
-        at = {sympy_library().Symbol(name): sympy_library().Rational(x.numerator, x.denominator)}
-        ours, theirs = (None if case is None else parse(latex_of(case)).subs(at) for case in cases)
-        if ours is None or theirs is None or not _vanishes(ours - theirs):
-            return False
-    return True
 
 
 def _is_multiple(ours: Any, theirs: Any, *, positive: bool = False) -> bool:
@@ -258,8 +413,11 @@ def _is_expression(value: Any) -> bool:
     return isinstance(value, sympy_library().Expr)
 
 
-def _vanishes(difference: Any, integers: str = "", positive: str = "") -> bool:
-    """Return whether an expression is zero. An expression with variables is evaluated at random points."""
+def _vanishes(difference: Any, integers: str = "", positive: str = "", sides: Sequence[Any] = ()) -> bool:
+    """Return whether an expression is zero. An expression with variables is evaluated at random points.
+
+    Points where none of ``sides`` is real, if they have no i, are outside the domain: √(1/n) is 1/√n.
+    """
     symbols = _symbols(difference)
     if not symbols:
         return _is_zero(difference) is True
@@ -270,7 +428,10 @@ def _vanishes(difference: Any, integers: str = "", positive: str = "") -> bool:
     else:
         points = [_random_point(symbols, point, positive) for point in range(POINTS)]
     known = [verdict for at in points if (verdict := _is_zero(difference.subs(at))) is not UNDEFINED]
-    if 2 * len(known) < len(points) + whole or not all(verdict is True for verdict in known):
+    if False in known and sides and not any(side.has(sympy_library().I) for side in sides):
+        points = [at for at in points if any(sympy_library().N(side.subs(at)).is_real for side in sides)]
+        known = [verdict for at in points if (verdict := _is_zero(difference.subs(at))) is not UNDEFINED]
+    if not known or 2 * len(known) < len(points) + whole or not all(verdict is True for verdict in known):
         return False
     if steps and not whole:
         values = [difference.subs(_integer_point(symbols, point)) for point in range(INTEGER_POINTS)]
@@ -364,3 +525,126 @@ def _integer_point(symbols: Sequence[Any], point: int) -> dict[Any, int]:
     """Return a positive integer value of each symbol; ``point + 1`` for the first symbol."""
     chance = random.Random(point)
     return {symbol: point + 1 + chance.randint(0, 6) * (index > 0) for index, symbol in enumerate(symbols)}
+
+
+# --- families ---
+
+
+def _same_family(condition: SameFamily) -> bool:
+    """Return whether two formulas with the same number of arbitrary constants have the same members.
+
+    Families that are linear in their constants are equal if their functions span the same space, and their difference
+    is in it. Others must be equal after renaming the constants.
+    """
+    ours, theirs = to_sympy(condition.answer), to_sympy(condition.gold)
+    constants, gold_constants = _constants(ours), _constants(theirs)
+    size = len(constants)
+    if not 1 <= size <= MAX_CONSTANTS or size != len(gold_constants):
+        return False
+    variables = sorted(ours.free_symbols - set(constants), key=str)
+    if set(variables) != theirs.free_symbols - set(gold_constants):
+        return False
+    spans, gold_spans = _linear(ours, constants), _linear(theirs, gold_constants)
+    if spans is None or gold_spans is None:
+        return any(
+            _vanishes(ours.subs(dict(zip(constants, order, strict=True)), simultaneous=True) - theirs)
+            for order in permutations(gold_constants)
+        )
+    rows = [_values(each, variables, size) for each in (*spans, *gold_spans)]
+    ours_rows, gold_rows, apart = rows[1 : size + 1], rows[size + 2 :], _minus(rows[0], rows[size + 1])
+    return (
+        None not in rows
+        and _rank(ours_rows) == _rank(gold_rows) == size
+        and _rank([*ours_rows, *gold_rows, apart]) == size
+    )
+
+
+def _same_progressions(condition: SameProgressions) -> bool:
+    """Return whether two unions of arithmetic progressions base + step q_1, over all integers q_1, are equal."""
+    answers, golds = condition.answer, condition.gold
+    families = [_progression(tree) for tree in (*answers, *golds)]
+    known = [family for family in families if family is not None]
+    ratios = [_near_fraction(step / known[0][1]) for _, step in known]
+    exact = [ratio for ratio in ratios if ratio]
+    if not len(families) == len(known) == len(exact):
+        return False
+    parts = math.lcm(*(ratio.denominator for ratio in exact))
+    sizes, unit = [abs(int(ratio * parts)) for ratio in exact], known[0][1] / parts
+    period = math.lcm(*sizes)
+    if any(period // size > MAX_RESIDUES for size in sizes):
+        return False
+    residues = [
+        [base / unit + j * size for j in range(period // size)] for (base, _), size in zip(known, sizes, strict=True)
+    ]
+    ours, theirs = residues[: len(answers)], residues[len(answers) :]
+    return all(
+        any(_is_small((x - y + Fraction(period, 2)) % period - Fraction(period, 2)) for each in others for y in each)
+        for some, others in ((ours, theirs), (theirs, ours))
+        for each in some
+        for x in each
+    )
+
+
+def _constants(expression: Any) -> list[Any]:
+    return sorted((s for s in expression.free_symbols if s.name.startswith("q_")), key=lambda s: str(s.name))
+
+
+def _linear(expression: Any, constants: Sequence[Any]) -> list[Any] | None:
+    """Return the formula for zero constants and the factor of each constant; None if it is not linear in them."""
+    factors = [sympy_library().expand(expression).diff(constant) for constant in constants]
+    if any(factor.has(*constants) for factor in factors):
+        return None
+    return [expression.subs(dict.fromkeys(constants, 0)), *factors]
+
+
+def _values(expression: Any, variables: Sequence[Any], size: int) -> list[Any] | None:
+    """Return the values of a formula at random positive points; None if it is undefined at one."""
+    sympy, chance, values = sympy_library(), random.Random(7), []
+    for _ in range(2 * size + 3):
+        point = {variable: sympy.Rational(chance.randint(101, 1999), 997) for variable in variables}
+        value = sympy.N(expression.subs(point), DIGITS)
+        if not value.is_number or not value.is_finite:
+            return None
+        values.append(value)
+    return values
+
+
+def _minus(a: list[Any] | None, g: list[Any] | None) -> list[Any] | None:
+    return None if a is None or g is None else [x - y for x, y in zip(a, g, strict=True)]
+
+
+def _rank(rows: Sequence[list[Any] | None]) -> int:
+    """Return the rank of a matrix of floating-point numbers, by elimination with pivots."""
+    left = [list(row) for row in rows if row is not None]
+    rank = 0
+    while left:
+        sizes = [max(map(abs, row)) for row in left]
+        pivot = left.pop(max(range(len(left)), key=lambda i: sizes[i]))
+        column = max(range(len(pivot)), key=lambda j: abs(pivot[j]))
+        if abs(pivot[column]) < TINY:
+            break
+        rank += 1
+        left = [[x - row[column] / pivot[column] * p for x, p in zip(row, pivot, strict=True)] for row in left]
+    return rank
+
+
+def _progression(tree: Tree) -> tuple[Fraction, Fraction] | None:
+    """Return the base and the step of a progression, to DIGITS digits; None for other formulas."""
+    sympy, expression = sympy_library(), to_sympy(tree)
+    if len(constants := _constants(expression)) != 1 or len(expression.free_symbols) != 1:
+        return None
+    parts = _linear(expression, constants)
+    numbers = [sympy.N(part, DIGITS) for part in parts or ()]
+    if not numbers or not all(number.is_Float or number.is_Rational for number in numbers):
+        return None
+    base, step = (Fraction(str(number)) for number in numbers)
+    return (base, step) if step else None
+
+
+def _near_fraction(value: Fraction) -> Fraction | None:
+    near = value.limit_denominator(1000)
+    return near if _is_small(value - near) else None
+
+
+def _is_small(value: Fraction) -> bool:
+    return -TINY < value < TINY

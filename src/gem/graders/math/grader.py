@@ -21,18 +21,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 
 from gem._internal.imports import is_installed
 from gem._internal.text import short_repr
 from gem.errors import BadValue, GraderError, MissingDependency, require
 from gem.graders.base import Grade, gold_answers
-from gem.graders.math.caps import exceeded_cap
-from gem.graders.math.compare import compare
-from gem.graders.math.conditions import Condition
-from gem.graders.math.engine import first_true
-from gem.graders.math.read import read
-from gem.graders.math.values import Formula
+from gem.graders.math.engine import Condition, first_true
+from gem.graders.math.equal import Verdict, any_of, named, normal, rounded_equal, same
+from gem.graders.math.lexer import Malformed, TooLarge, tokens
+from gem.graders.math.parser import parse
+from gem.graders.math.question.forms import has_asked_form, in_asked_notation
+from gem.graders.math.question.order import in_asked_order, said_of_asked
+from gem.graders.math.question.quantities import in_asked_units, tolerance
+from gem.graders.math.question.read import read_question
+from gem.graders.math.question.readings import readings
+from gem.graders.math.tree import Tree, children, is_collection, is_op
+from gem.graders.math.values import fraction_of, is_formula, too_large
 from gem.graders.pool import GraderPool
 
 
@@ -41,7 +46,7 @@ def grade_math(answer: str, gold: str | Sequence[str], *, question: str = "") ->
 
     Args:
         answer: LaTeX or plain text, with or without a box or dollar signs. An answer that exceeds a size limit of
-            `gem.graders.math.caps` is graded wrong without being evaluated.
+            `gem.graders.math.lexer` is graded wrong without being evaluated.
         gold: a reference answer or a sequence of them. An answer that equals any of them is correct.
         question: the text of the question. The answer may have units that are not in a list of common units if the
             reference answer or the question names them ("apples").
@@ -102,7 +107,7 @@ class MathGrader:
         """
         if (reason := quick_check_gold(gold)) is not None:
             return reason
-        formulas = [formula.latex for formula in _formulas_in(read(gold).value)]
+        formulas = [tree for tree in _formulas_in(normal(parse(gold))) if fraction_of(tree) is None]
         if not formulas:
             return None
         found: str | None = _engine_pool(self.pool).run(_FIRST_ERROR, formulas, timeout=self.timeout)
@@ -119,8 +124,19 @@ def quick_check_gold(gold: str) -> str | None:
     """Return why a reference answer is unusable, or None. Unlike MathGrader.check_gold(), do not parse formulas."""
     if (reason := exceeded_cap(gold)) is not None:
         return reason
-    braces = re.findall(r"(?<!\\)(?:\\\\)*([{}])", gold)
+    braces = gold.replace("\\\\", "").replace("\\{", "").replace("\\}", "")
     return "its braces are not balanced" if braces.count("{") != braces.count("}") else None
+
+
+def exceeded_cap(text: str) -> str | None:
+    """Return the limit that a text exceeds in its length, nesting or numbers; None if it exceeds none.
+
+    An answer over a limit is wrong without being evaluated.
+    """
+    try:
+        return too_large(parse(text))
+    except TooLarge as e:
+        return str(e)
 
 
 def shared_pool() -> GraderPool:
@@ -145,20 +161,73 @@ def _compare_texts(answer: str, gold: str | Sequence[str], question: str = "") -
         answer is correct.
     """
     golds = gold_answers(gold)
+    if isinstance(answer, str) and _is_integer(answer) and all(map(_is_integer, golds)):  # most answers are integers
+        found = next((each for each in golds if int(each) == int(answer)), None)
+        return (_expected(golds, answer) if found is None else _right(found, answer)), {}
     if not isinstance(answer, str):
         raise BadValue(f"answer must be a string, got {type(answer).__name__}")
     if (reason := exceeded_cap(answer)) is not None:
         return _wrong(f"Incorrect: the answer is too large ({reason})."), {}
     if not answer.strip():
         return _wrong("Incorrect: the answer is empty."), {}
-    parsed, pending = read(answer), dict[str, Condition]()
+    pending: _Pending = {}
+    parsed = answer.strip()
+    try:
+        tokens(answer)
+    except Malformed as e:
+        return _wrong(f"Incorrect: the answer cannot be read ({e}).", parsed), {}
     for each in golds:
-        verdict = compare(parsed, read(each), question)
+        verdict = compare(answer, each, question)
         if verdict is True:
-            return _right(each, parsed.clean), {}
+            return _right(each, parsed), {}
         if not isinstance(verdict, bool):
             pending[each] = verdict
-    return _wrong(f"Incorrect: the expected answer is {short_repr(golds[0], 80)}.", parsed.clean), pending
+    return _expected(golds, parsed), pending
+
+
+def _is_integer(text: str) -> bool:
+    return text.isdecimal() and text.isascii() and len(text) < 100
+
+
+def compare(answer: str, gold: str, question: str = "") -> Verdict:
+    """Return whether an answer equals a reference answer, or the condition under which it does."""
+    q = read_question(question)
+    ours, theirs = parse(answer), parse(gold)
+    if ours == theirs:
+        return True
+    if question:
+        ours, theirs = in_asked_notation(ours, q), in_asked_notation(theirs, q)
+        if said_of_asked(ours, q) is None or not has_asked_form(ours, theirs, q):
+            return False
+    verdicts: list[Verdict] = []
+    for a, g in readings(answer, gold, q):
+        if question:
+            a, g = (said_of_asked(in_asked_notation(tree, q), q) or tree for tree in (a, g))
+        a, g = _decimal_commas(answer, normal(a), gold, normal(g))
+        pair = in_asked_units(a, g, q)
+        if pair is None:
+            continue
+        if question:
+            pair = in_asked_order(pair[0], q), in_asked_order(pair[1], q)
+        verdicts.append(same(pair[0], pair[1], q))
+        if question and (half := tolerance(pair[1], q)):
+            verdicts.append(rounded_equal(pair[0], pair[1], half))
+        if True in verdicts:
+            return True
+    return any_of(verdicts)
+
+
+def _decimal_commas(answer: str, a: Tree, gold: str, g: Tree) -> tuple[Tree, Tree]:
+    """Read the comma of 2,5 as a decimal comma if the other side is no collection."""
+    for text, tree, other in ((answer, a, g), (gold, g, a)):
+        if is_op(tree, "list") and not is_collection(named(other)[1]):
+            again = normal(parse(_COMMA.sub("{,}", text)))
+            if not is_collection(again):
+                return (again, g) if tree is a else (a, again)
+    return a, g
+
+
+_COMMA = re.compile(r"(?<=\d),(?=\d)")
 
 
 def _resolved(grade: Grade, pending: _Pending, index: int | None) -> Grade:
@@ -170,23 +239,25 @@ def _right(gold: str, parsed: str) -> Grade:
     return Grade(reward=1.0, correct=True, reason=f"Correct: the answer equals {short_repr(gold, 80)}.", parsed=parsed)
 
 
+def _expected(golds: Sequence[str], parsed: str) -> Grade:
+    return _wrong(f"Incorrect: the expected answer is {short_repr(golds[0], 80)}.", parsed)
+
+
 def _wrong(reason: str, parsed: str = "") -> Grade:
     return Grade(reward=0.0, correct=False, reason=reason, parsed=parsed)
 
 
-def _formulas_in(value: object) -> list[Formula]:
-    """Return all formulas nested in a value."""
-    if isinstance(value, Formula):
-        return [value]
-    if isinstance(value, tuple):
-        return [formula for item in value for formula in _formulas_in(item)]
-    return _formulas_in(tuple(vars(value).values())) if is_dataclass(value) else []
+def _formulas_in(tree: Tree) -> list[Tree]:
+    """Return the outermost formulas in a tree."""
+    if is_formula(tree):
+        return [tree]
+    return [each for child in children(tree) for each in _formulas_in(child)]
 
 
 def _engine_pool(pool: GraderPool | None) -> GraderPool:
     """Return ``pool``, or the shared pool if it is None. Raises MissingDependency if [math] is not installed."""
-    if not is_installed("latex2sympy2_extended"):
-        require("latex2sympy2_extended", extra="math")
+    if not is_installed("sympy"):
+        require("sympy", extra="math")
     return pool or shared_pool()
 
 

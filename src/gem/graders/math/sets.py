@@ -1,193 +1,270 @@
-"""Sets of real numbers bounded by constants: intervals, unions, differences, x != 2, |x| < 2; piecewise functions."""
+"""Sets of real numbers: unions of intervals and points, from intervals, inequalities and conditions."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+import math
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
 
-from gem.graders.math.values import Formula, Group, Interval, Named, Number, Relation, Value, Word
+from gem.graders.math.tree import (
+    EMPTY,
+    INFINITY,
+    MINUS_INFINITY,
+    ZERO,
+    Interval,
+    Num,
+    Op,
+    Relation,
+    Sym,
+    Tree,
+    is_op,
+    names_in,
+)
+from gem.graders.math.values import approximate, fraction_of, is_formula
 
-_LETTER, _ABSOLUTE = re.compile("([a-zA-Z])"), re.compile(r"\|([a-zA-Z])([+-]\d+(?:/\d+|\.\d+)?)?\|")
-_CONSTANT = re.compile(r"(?:\\(?:sqrt|frac|cdot|pi|ln|log)(?![a-zA-Z])|(?<![a-zA-Z\\])e(?![a-zA-Z])|[^a-zA-Z\\])+")
-
-
-def is_real_set(value: Value) -> bool:
-    """Return whether a value is a set of real numbers bounded by constants, or conditions on one variable."""
-    if isinstance(value, Named):
-        return is_composed(value) and is_real_set(value.value)
-    if isinstance(value, Interval):
-        return all(bound is None or _is_constant(bound) for bound in (value.low, value.high))
-    if isinstance(value, Relation):
-        return _bound_of(value) is not None
-    if not isinstance(value, Group) or not value.items:
-        return False
-    if value.kind in ("set", "tuple"):
-        size = len(value.items)
-        return all(map(_is_constant, value.items)) and (value.kind == "set" or size == 2)
-    if value.kind == "list":  # conditions such as 0 < x < 36, x != 9
-        return all(isinstance(item, (Interval, Relation)) and is_real_set(item) for item in value.items)
-    return value.kind in ("union", "difference") and all(map(is_real_set, value.items))
+_CLOSE = 1e-9
 
 
-def is_composed(value: Value) -> bool:
-    """Return whether a set of real numbers is neither a pair nor an interval nor listed by its elements."""
-    if isinstance(value, Named):
-        return is_composed(value.value)
-    return isinstance(value, Relation) or (isinstance(value, Group) and value.kind in ("list", "union", "difference"))
+def same_real_sets(a: Tree, g: Tree) -> bool | list[tuple[Tree, Tree]] | None:
+    """Compare two sets of real numbers up to the values of their bounds.
 
-
-def _is_constant(value: Value) -> bool:
-    if isinstance(value, Formula) and not value.unit:
-        return _CONSTANT.fullmatch(value.latex) is not None
-    return isinstance(value, Number) and not value.unit
-
-
-def _bound_of(value: Relation) -> tuple[str, str, Value, Fraction] | None:
-    """Return the variable, the operator, the bound and the center of x != 2, |x - 1| < 2 or 2 < |x|.
-
-    Return None for other relations. The center of |x - 1| is 1.
+    Returns:
+        False if they differ; else the pairs of bounds that have to be equal; None if one is no such set.
     """
-    for left, right, swapped in ((value.left, value.right, ""), (value.right, value.left, "swapped ")):
-        if isinstance(left, Formula) and not left.unit and _is_constant(right):
-            name = (_LETTER if value.operator == r"\ne" else _ABSOLUTE).fullmatch(left.latex)
-            if name is not None and value.operator != "=":
-                center = -Fraction(name.group(2) or 0) if name.re is _ABSOLUTE else Fraction(0)
-                return name.group(1), swapped + value.operator, right, center
-    return None
+    if _is_points(a) and _is_points(g):
+        return None
+    names = _variables(a) | _variables(g)
+    if len(names) > 1:
+        return False if _pieces(a) is not None and _pieces(g) is not None else None
+    ours, theirs = _pieces(a), _pieces(g)
+    if ours is None or theirs is None:
+        return None
+    if len(ours) != len(theirs):
+        return False
+    pairs: list[tuple[Tree, Tree]] = []
+    for (low, high, closed), (gold_low, gold_high, gold_closed) in zip(ours, theirs, strict=True):
+        if closed != gold_closed:
+            return False
+        pairs += [(low, gold_low), (high, gold_high)]
+    return pairs
 
 
-def formulas_in(value: Value) -> list[str]:
-    """Return the bounds of a set of real numbers that are formulas."""
-    found: list[str] = []
+_Piece = tuple[Tree, Tree, tuple[bool, bool]]
 
-    def note(latex: str) -> Fraction:
-        found.append(latex)
-        return Fraction(0)
 
-    with_bounds(value, note)
+def _is_points(tree: Tree) -> bool:
+    return is_op(tree, "set", "list", "tuple")
+
+
+def _pieces(tree: Tree) -> list[_Piece] | None:
+    """Return the disjoint pieces of a set, in order; None if it is no set of real numbers."""
+    found = bounds_of(tree)
+    if found is None:
+        return None
+    bounds: list[tuple[float, Tree]] = []
+    for value, bound in sorted(found, key=lambda pair: pair[0]):
+        if not bounds or value - bounds[-1][0] > _CLOSE * max(1.0, abs(value)):
+            bounds.append((value, bound))
+    values = [value for value, _ in bounds]
+    inside = [contains(tree, x) for x in values]
+    middles = [(low + high) / 2 for low, high in pairwise(values)]
+    gaps = [contains(tree, (values[0] if values else 0.0) - 1.0), *(contains(tree, x) for x in middles)]
+    gaps.append(contains(tree, (values[-1] if values else 0.0) + 1.0))
+    pieces: list[_Piece] = []
+    if is_op(tree, "list") and not any(inside) and not any(gaps) and tree.args:
+        return _pieces(Op("or", tree.args))  # x ≤ -3, x ≥ 1
+    start: tuple[Tree, bool] | None = (MINUS_INFINITY, False) if gaps[0] else None
+    for i, (_, bound) in enumerate(bounds):
+        if start is None and inside[i]:
+            start = bound, True
+        elif start is not None and not inside[i]:
+            pieces.append((start[0], bound, (start[1], False)))
+            start = None
+        if start is not None and inside[i] and not gaps[i + 1]:
+            pieces.append((start[0], bound, (start[1], True)))
+            start = None
+        if start is None and gaps[i + 1]:
+            start = bound, inside[i]
+    if start is not None:
+        pieces.append((start[0], INFINITY, (start[1], False)))
+    return pieces
+
+
+def bounds_of(tree: Tree) -> list[tuple[float, Tree]] | None:
+    """Return the finite bounds of a set of real numbers with their values; None if it is no such set."""
+    found: list[tuple[float, Tree]] = []
+    for bound in _bounds(tree):
+        if bound is None:
+            return None
+        if bound in (INFINITY, MINUS_INFINITY):
+            continue
+        value = approximate(bound, {}) if is_formula(bound) else None
+        if value is None or abs(value.imag) > _CLOSE:
+            return None
+        found.append((value.real, bound))
     return found
 
 
-def with_bounds(value: Value, number: Callable[[str], Fraction]) -> Value:
-    """Replace the bounds of a set of real numbers that are formulas by numbers."""
-
-    def replaced(bound: Value) -> Value:
-        return Number(number(bound.latex)) if isinstance(bound, Formula) and _is_constant(bound) else bound
-
-    if isinstance(value, Named):
-        return replace(value, value=with_bounds(value.value, number))
-    if isinstance(value, Interval):
-        low, high = (None if bound is None else replaced(bound) for bound in (value.low, value.high))
-        return replace(value, low=low, high=high)
-    if isinstance(value, Relation):
-        return replace(value, left=replaced(value.left), right=replaced(value.right))
-    if isinstance(value, Group):
-        return replace(value, items=tuple(with_bounds(item, number) for item in value.items))
-    return replaced(value)
-
-
-def same_real_set(a: Value, g: Value) -> bool:
-    """Compare two sets of real numbers at their bounds and between them. The bounds must be numbers."""
-    names, gold_names = _variables(a), _variables(g)
-    if len(names | gold_names) > 1:
-        return False
-    bounds = sorted({*_bounds(a), *_bounds(g)}) or [Fraction(0)]
-    middles = [(low + high) / 2 for low, high in pairwise(bounds)]
-    return all(_has(a, x) is _has(g, x) for x in (*bounds, *middles, bounds[0] - 1, bounds[-1] + 1))
+def _bounds(tree: Tree) -> Iterator[Tree | None]:
+    if isinstance(tree, Interval):
+        yield from (tree.low, tree.high)
+    elif is_op(tree, "set", "list", "and", "or"):
+        for item in tree.args:
+            yield from _bounds(item) if not is_formula(item) else (item,)
+    elif is_op(tree, "tuple") and len(tree.args) == 2:
+        yield from tree.args
+    elif is_op(tree, "cup", "cap", "minus", "where"):
+        for item in tree.args:
+            yield from _bounds(item)
+    elif isinstance(tree, Relation):
+        yield from _relation_bounds(tree)
+    else:
+        yield None
 
 
-def is_piecewise(value: Value) -> bool:
-    """Return whether a value has cases whose conditions are sets of numbers bounded by numbers, or "otherwise"."""
-    return (
-        isinstance(value, Group)
-        and value.kind == "cases"
-        and all(
-            _is_rest(condition) or (is_real_set(condition) and not formulas_in(condition))
-            for _, condition in _rows(value)
-        )
-        and len({name for _, condition in _rows(value) for name in _variables(condition)}) == 1
+def _relation_bounds(tree: Relation) -> Iterator[Tree | None]:
+    names = names_in(tree)
+    if len(names) != 1:
+        yield None
+        return
+    if tree.operators[0] in ("∈", "∉"):
+        yield from _bounds(tree.sides[1])
+        return
+    if not set(tree.operators) <= {"<", "≤", "≠", "="}:
+        yield None
+        return
+    for left, right in pairwise(tree.sides):
+        variable, constant = (left, right) if names_in(left) else (right, left)
+        if names_in(constant) or (is_op(constant, "list", "tuple")):
+            roots: list[Tree] | None = None
+            if is_op(constant, "list") and isinstance(variable, Sym):
+                roots = list(constant.args)
+        elif constant in (INFINITY, MINUS_INFINITY):
+            roots = []
+        else:
+            roots = _solutions(variable, constant)
+        yield from roots if roots is not None else (None,)
+
+
+def _solutions(tree: Tree, value: Tree) -> list[Tree] | None:
+    """Return the real x at which a formula of x has a value, if it is x, |x - a|, or a polynomial up to degree 2."""
+    if isinstance(tree, Sym):
+        return [value]
+    if is_op(tree, "abs"):
+        negative = _solutions(tree.args[0], Op("neg", (value,)))
+        positive = _solutions(tree.args[0], value)
+        return None if negative is None or positive is None else [*negative, *positive]
+    coefficients, right = _polynomial(tree), fraction_of(value)
+    if coefficients is None:
+        return None
+    c, b, a = coefficients
+    if a == 0 and b != 0:
+        return [Op("/", (Op("+", (value, Num(-c))), Num(b)))]
+    if right is None or a == 0:
+        return None
+    inside = b * b - 4 * a * (c - right)
+    if inside < 0:
+        return []
+    root = Op("sqrt", (Num(inside), Num(Fraction(2))))
+    return [Op("/", (Op("+", (Num(-b), Op(*sign))), Num(2 * a))) for sign in (("neg", (root,)), ("+", (root,)))]
+
+
+def _polynomial(tree: Tree) -> tuple[Fraction, Fraction, Fraction] | None:
+    """Return the coefficients of a polynomial of degree 2 at most in its only name; None for other trees."""
+    if (exact := fraction_of(tree)) is not None:
+        return exact, Fraction(0), Fraction(0)
+    if isinstance(tree, Sym):
+        return Fraction(0), Fraction(1), Fraction(0)
+    if not isinstance(tree, Op):
+        return None
+    if tree.head == "^" and tree.args[1] == Num(Fraction(2)):
+        return _polynomial(Op("*", (tree.args[0], tree.args[0])))
+    parts = [_polynomial(arg) for arg in tree.args]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts) or tree.head not in ("+", "neg", "*", "/"):
+        return None
+    if tree.head in ("+", "neg"):
+        sign = -1 if tree.head == "neg" else 1
+        return tuple(sign * sum((part[i] for part in known), Fraction(0)) for i in range(3))  # type: ignore[return-value]
+    if tree.head == "/":
+        below = known[1]
+        return None if below[1] or below[2] or not below[0] else tuple(x / below[0] for x in known[0])  # type: ignore[return-value]
+    product = [Fraction(1), Fraction(0), Fraction(0)]
+    for part in known:
+        full = [sum((product[i] * part[n - i] for i in range(3) if 0 <= n - i < 3), Fraction(0)) for n in range(5)]
+        if full[3] or full[4]:
+            return None
+        product = full[:3]
+    return product[0], product[1], product[2]
+
+
+def _variables(tree: Tree) -> set[str]:
+    if isinstance(tree, Relation):
+        return names_in(tree)
+    if isinstance(tree, Op):
+        return {name for arg in tree.args for name in _variables(arg)} if not is_formula(tree) else set()
+    return set()
+
+
+def contains(tree: Tree, x: float) -> bool:
+    """Return whether a set of real numbers contains a number."""
+    if isinstance(tree, Interval):
+        low, high = _float(tree.low), _float(tree.high)
+        above = low < x - _near(x) or (tree.closed[0] and low <= x + _near(x))
+        return above and (x < high - _near(x) or (tree.closed[1] and x <= high + _near(x)))
+    if isinstance(tree, Relation):
+        return _holds(tree, x)
+    if isinstance(tree, Op):
+        if tree.head == "tuple":
+            return contains(Interval(tree.args[0], tree.args[1], (False, False)), x)
+        if tree.head == "minus":
+            return contains(tree.args[0], x) and not contains(tree.args[1], x)
+        members = [contains(arg, x) for arg in tree.args] if not is_formula(tree) else [_is_at(tree, x)]
+        return all(members) if _is_joint(tree) else any(members)
+    return _is_at(tree, x)
+
+
+def _is_joint(tree: Op) -> bool:
+    """Return whether the parts of a set are conditions that hold together."""
+    return tree.head in ("cap", "where") or (
+        tree.head in ("and", "list") and any(isinstance(a, Relation) for a in tree.args)
     )
 
 
-def case_points(values: tuple[Value, ...]) -> tuple[str, list[Fraction]]:
-    """Return the variable of piecewise functions, and numbers at the bounds of their cases and between them."""
-    conditions = [condition for value in values if is_piecewise(value) for _, condition in _rows(value)]
-    name = next(name for condition in conditions for name in _variables(condition))
-    bounds = sorted({bound for condition in conditions for bound in _bounds(condition)})
-    outside = [bounds[0] - 1, bounds[0] - Fraction(7, 3), bounds[-1] + 1, bounds[-1] + Fraction(7, 3)]
-    between = [low + (high - low) * part for low, high in pairwise(bounds) for part in (Fraction(1, 2), Fraction(1, 3))]
-    return name, [*bounds, *between, *outside]
+def _near(x: float) -> float:
+    return _CLOSE * max(1.0, abs(x))
 
 
-def case_at(value: Value, x: Fraction) -> Value | None:
-    """Return the case of a piecewise function that holds at a number, or any other value; None if no case holds."""
-    if not is_piecewise(value):
-        return value
-    return next((case for case, condition in _rows(value) if _is_rest(condition) or _has(condition, x)), None)
+def _is_at(tree: Tree, x: float) -> bool:
+    return abs(_float(tree) - x) <= _near(x)
 
 
-def _rows(cases: Value) -> list[tuple[Value, Value]]:
-    items = cases.items if isinstance(cases, Group) else ()
-    return [(item.items[0], item.items[1]) for item in items if isinstance(item, Group)]
+def _float(tree: Tree) -> float:
+    if tree in (INFINITY, MINUS_INFINITY):
+        return math.inf if tree == INFINITY else -math.inf
+    value = approximate(tree, {})
+    return math.nan if value is None else value.real
 
 
-def _is_rest(condition: Value) -> bool:
-    return condition in (Word("otherwise"), Word("else"))
+def _holds(tree: Relation, x: float) -> bool:
+    if tree.operators[0] in ("∈", "∉"):
+        return contains(tree.sides[1], x) is (tree.operators[0] == "∈")
+    names = dict.fromkeys(names_in(tree), complex(x))
+    values = []
+    for side in tree.sides:
+        if side in (INFINITY, MINUS_INFINITY):
+            values.append(_float(side))
+        elif is_op(side, "list"):
+            return any(_is_at(item, x) for item in side.args) is (tree.operators[0] == "=")
+        else:
+            value = approximate(side, names)
+            values.append(math.nan if value is None else value.real)
+    for (left, right), operator in zip(pairwise(values), tree.operators, strict=True):
+        near = abs(left - right) <= _CLOSE * max(1.0, abs(left)) if math.isfinite(left - right) else False
+        if not {"<": left < right and not near, "≤": left <= right or near, "=": near, "≠": not near}[operator]:
+            return False
+    return True
 
 
-def _variables(value: Value) -> set[str]:
-    if isinstance(value, Named):
-        return {value.name} | _variables(value.value)
-    if isinstance(value, Relation):
-        bound = _bound_of(value)
-        return set() if bound is None else {bound[0]}
-    if isinstance(value, Interval):
-        return {value.variable} - {""}
-    return {name for item in value.items for name in _variables(item)} if isinstance(value, Group) else set()
-
-
-def _bounds(value: Value) -> Iterator[Fraction]:
-    if isinstance(value, Named):
-        yield from _bounds(value.value)
-    elif isinstance(value, Number):
-        yield value.exact
-    elif isinstance(value, Relation) and (bound := _bound_of(value)) is not None:
-        yield from (bound[3] + _exact(bound[2]), bound[3] - _exact(bound[2]))
-    for item in value.items if isinstance(value, Group) else ():
-        yield from _bounds(item)
-    for end in (value.low, value.high) if isinstance(value, Interval) else ():
-        if end is not None:
-            yield from _bounds(end)
-
-
-def _has(value: Value, x: Fraction) -> bool:
-    """Return whether a set of real numbers contains a number."""
-    if isinstance(value, Named):
-        return _has(value.value, x)
-    if isinstance(value, Number):
-        return value.exact == x
-    if isinstance(value, Relation):
-        _, operator, limit, center = _bound_of(value) or ("", "", Number(x), Fraction(0))
-        bound, size = _exact(limit), abs(x - center)
-        verdicts = {r"\ne": x != bound, "<": size < bound, r"\le": size <= bound}
-        return (verdicts | {"swapped <": bound < size, r"swapped \le": bound <= size}).get(operator, x != bound)
-    if isinstance(value, Interval):
-        low, high = (end.exact if isinstance(end, Number) else None for end in (value.low, value.high))
-        above = low is None or low < x or (low == x and value.closed[0])
-        return above and (high is None or x < high or (x == high and value.closed[1]))
-    if not isinstance(value, Group):
-        return False
-    if value.kind == "tuple":
-        return _has(Interval(value.items[0], value.items[1], (False, False)), x)
-    if value.kind == "difference":
-        return _has(value.items[0], x) and not _has(value.items[1], x)
-    return (all if value.kind == "list" else any)(_has(item, x) for item in value.items)
-
-
-def _exact(value: Value) -> Fraction:
-    if not isinstance(value, Number):
-        raise TypeError(f"not a number: {value}")
-    return value.exact
+__all__ = ["EMPTY", "ZERO", "bounds_of", "same_real_sets"]

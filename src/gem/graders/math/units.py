@@ -1,17 +1,16 @@
-"""Units of measurement: spellings, dimensions and conversion factors.
+"""Units of measurement, and numbers in words.
 
-A unit is a string such as "m", "cm^2" or "km/h", composed of canonical names in UNITS. Any other word ("apple") is
-parsed as a unit with a separate dimension. It counts as one only if is_known_unit() knows it.
+A unit is a string such as "m", "cm^2" or "km/h", composed of canonical names in UNITS.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from gem.graders.math.values import FUNCTIONS, spelled_number
+from gem.graders.math.lexer import Token
 
 Dimensions = tuple[tuple[str, int], ...]
 # canonical name → (dimensions with their exponents, factor to the base unit)
@@ -19,134 +18,69 @@ UNITS: dict[str, tuple[dict[str, int], Fraction]] = {}
 _SPELLED: dict[str, str] = {}
 _MARKED: dict[str, str] = {}  # symbols of units, such as mN, that are products of variables outside of a text command
 _CAPITALS = {
-    "J": "joule",
-    "N": "newton",
-    "W": "watt",
-    "V": "volt",
-    "A": "ampere",
-    "K": "kelvin",
-    "L": "l",
-    "C": "coulomb",
-    "T": "tesla",
-    "F": "farad",
-    "H": "henry",
-    "M": "molar",
+    **{"J": "joule", "N": "newton", "W": "watt", "V": "volt", "A": "ampere", "K": "kelvin", "L": "l", "C": "coulomb"},
+    **{"T": "tesla", "F": "farad", "H": "henry", "M": "molar"},
 }
-_COUNTED = frozenset({"unit", "people", "person", "way", "year old", "years old"})  # units without a conversion
-_NOT_COUNTED = re.compile(  # words that are not units, even if the question has them
-    "an?|the|and|or|is|are|be|not?|more|less|about|of|to|in|at|by|from|with|for|if|then|but|plus|minus|over|per|wrong"
-    "|false|incorrect|approximately|negative"
-)
-_NAMES_THINGS = re.compile(r"^(?=.*[aeiouy])...|\s")  # matches "apple", but not "xy", a product of variables
-_SPEED, _VOLUME = {"length": 1, "time": -1}, {"length": 3}
-_FORCE, _ENERGY = {"mass": 1, "length": 1, "time": -2}, {"mass": 1, "length": 2, "time": -2}
-_POWER, _PRESSURE = {"mass": 1, "length": 2, "time": -3}, {"mass": 1, "length": -1, "time": -2}
-_VOLTAGE, _CURRENT = {"mass": 1, "length": 2, "time": -2, "charge": -1}, {"charge": 1, "time": -1}
-_FACTOR = re.compile(r"([a-zA-Z]+) ?(?:\^(-?[1-9])|([23]))?")
+_TABLE = """
+length = 1/1000000000: nm, nanometer, nanometre; 1/1000: mm, millimeter, millimetre; 1/100: cm, centimeter,
+  centimetre; 1/10: dm, decimeter, decimetre; 1: m, meter, metre; 1000: km, kilometer, kilometre; 0.0254: in, inch,
+  inche; 0.3048: ft, foot, feet; 0.9144: yd, yard; 1609.344: mi, mile; 1/10000000000: angstrom; 149597870700: au;
+  9460730472580800: ly, lightyear; 30856775814913673: parsec, pc; 1/1000000: um, micrometer, micrometre, micron
+mass = 1/1000: mg, milligram; 1: g, gram; 1000: kg, kilogram; 1000000: t, tonne; 907184.74: ton; 453.59237: lb,
+  pound; 28.349523125: oz, ounce; 1/1000000: ug, microgram
+time = 1/1000: ms, millisecond; 1: s, second, sec; 60: min, minute; 3600: h, hour, hr; 86400: day; 604800: week;
+  1/1000000: us, microsecond; 1/1000000000: ns, nanosecond
+months = 1: month; 12: year, yr, annum
+length^3 = 1/1000000: ml, milliliter, millilitre; 1/1000: l, liter, litre; 0.003785411784: gal, gallon;
+  0.000946352946: quart, qt; 0.000473176473: pint; 0.0002365882365: cup; 0.00001478676478125: tablespoon, tbsp;
+  0.00000492892159375: teaspoon, tsp; 1/1000000000: ul, microliter, microlitre
+length^2 = 10000: hectare, ha
+dollars = 1: $, dollar, usd; 1/100: cent, ¢
+euros = 1: €, euro, eur
+pounds_sterling = 1: £, gbp
+yen = 1: ¥, yen
+rupees = 1: ₹, rupee
+length time^-1 = 5/18: km/h, kph, kmh; 0.44704: mph
+angle = 1: degree, deg; 1/3600: arcsecond, arcsec; 1/60: arcminute, arcmin
+angle_in_pi = 1: radian, rad
+celsius = 1: celsius, degree celsius
+fahrenheit = 1: fahrenheit, degree fahrenheit
+temperature = 1: kelvin
+mass length^2 time^-2 = 1000: joule; 1000000: kj, kilojoule; 1000000000: MJ, megajoule; 3600000: Wh; 3600000000:
+  kWh, kwh; 1.602176634e-16: eV, electronvolt; 1.602176634e-13: keV; 1.602176634e-10: MeV; 1.602176634e-7: GeV;
+  1/10000: erg
+mass length time^-2 = 1000: newton; 1/100: dyne, dyn
+mass length^-1 time^-2 = 1000: pa, pascal; 1000000: kpa, kilopascal; 101325000: atm, atmosphere; 100000000: bar;
+  133322.387415: mmhg, torr
+mass length^2 time^-3 = 1000: watt; 1000000: kw, kilowatt; 1000000000: MW, megawatt; 1: mW, milliwatt
+amount = 1: mol, mole
+charge = 1: coulomb
+mass length^2 time^-2 charge^-1 = 1000: volt; 1: mV, millivolt; 1000000: kV, kv, kilovolt; 1000000000: MV, megavolt
+mass length^2 time^-1 charge^-2 = 1000: ohm
+mass time^-1 charge^-1 = 1000: tesla
+mass^-1 length^-2 time^2 charge^2 = 1/1000: farad
+charge time^-1 = 1: ampere, amp; 1/1000: mA, milliampere, milliamp
+time^-1 = 1: hz, hertz; 1000: khz, kilohertz; 1000000: MHz, megahertz; 1000000000: GHz, ghz, gigahertz
+level = 1: decibel, db
+length^-2 = 1609344000000000/3785411784: mpg
+amount length^-3 = 1000: molar; 1/1000: uM
+mass length^2 charge^-2 = 1000: henry
+"""  # dimensions = factor to the base unit: canonical name, other spellings; …
 
 
-def _unit(dimensions: str | dict[str, int], factor: str, *spellings: str) -> None:
-    measured = {dimensions: 1} if isinstance(dimensions, str) else dimensions
-    UNITS[spellings[0]] = (measured, Fraction(factor))
-    for spelling in spellings:
-        _SPELLED[spelling] = spellings[0]
+def _fill() -> None:
+    for line in _TABLE.replace("\n  ", " ").strip().splitlines():
+        measured, _, rows = line.partition(" = ")
+        powers = [part.partition("^") for part in measured.split(" ")]
+        dimensions = {name.replace("_", " "): int(power or 1) for name, _, power in powers}
+        for row in rows.split("; "):
+            factor, _, spellings = row.partition(": ")
+            names = spellings.split(", ")
+            UNITS[names[0]] = (dimensions, Fraction(factor))
+            _SPELLED.update(dict.fromkeys(names, names[0]))
 
 
-for _row in (
-    ("length", "1/1000000000", "nm", "nanometer", "nanometre"),
-    ("length", "1/1000", "mm", "millimeter", "millimetre"),
-    ("length", "1/100", "cm", "centimeter", "centimetre"),
-    ("length", "1/10", "dm", "decimeter", "decimetre"),
-    ("length", "1", "m", "meter", "metre"),
-    ("length", "1000", "km", "kilometer", "kilometre"),
-    ("length", "0.0254", "in", "inch", "inche"),
-    ("length", "0.3048", "ft", "foot", "feet"),
-    ("length", "0.9144", "yd", "yard"),
-    ("length", "1609.344", "mi", "mile"),
-    ("mass", "1/1000", "mg", "milligram"),
-    ("mass", "1", "g", "gram"),
-    ("mass", "1000", "kg", "kilogram"),
-    ("mass", "1000000", "t", "tonne"),
-    ("mass", "453.59237", "lb", "pound"),
-    ("mass", "28.349523125", "oz", "ounce"),
-    ("time", "1/1000", "ms", "millisecond"),
-    ("time", "1", "s", "second", "sec"),
-    ("time", "60", "min", "minute"),
-    ("time", "3600", "h", "hour", "hr"),
-    ("time", "86400", "day"),
-    ("time", "604800", "week"),
-    ("months", "1", "month"),
-    ("months", "12", "year", "yr"),
-    (_VOLUME, "1/1000000", "ml", "milliliter", "millilitre"),
-    (_VOLUME, "1/1000", "l", "liter", "litre"),
-    (_VOLUME, "0.003785411784", "gal", "gallon"),
-    (_VOLUME, "0.000946352946", "quart", "qt"),
-    (_VOLUME, "0.000473176473", "pint"),
-    (_VOLUME, "0.0002365882365", "cup"),
-    (_VOLUME, "0.00001478676478125", "tablespoon", "tbsp"),
-    (_VOLUME, "0.00000492892159375", "teaspoon", "tsp"),
-    ({"length": 2}, "10000", "hectare", "ha"),
-    ("dollars", "1", "$", "dollar", "usd"),
-    ("dollars", "1/100", "cent", "¢"),
-    ("euros", "1", "€", "euro", "eur"),
-    ("pounds sterling", "1", "£", "gbp"),
-    ("yen", "1", "¥", "yen"),
-    ("rupees", "1", "₹", "rupee"),
-    (_SPEED, "5/18", "km/h", "kph", "kmh"),
-    (_SPEED, "0.44704", "mph"),
-    ("angle", "1", "degree", "deg"),
-    ("angle in pi", "1", "radian", "rad"),
-    ("celsius", "1", "celsius", "degree celsius"),
-    ("fahrenheit", "1", "fahrenheit", "degree fahrenheit"),
-    ("temperature", "1", "kelvin"),
-    (_ENERGY, "1000", "joule"),  # the base unit of mass is the gram
-    (_ENERGY, "1000000", "kj", "kilojoule"),
-    (_ENERGY, "1000000000", "MJ", "megajoule"),
-    (_ENERGY, "3600000", "Wh"),
-    (_ENERGY, "3600000000", "kWh", "kwh"),
-    (_ENERGY, "1.602176634e-16", "eV", "electronvolt"),
-    (_ENERGY, "1.602176634e-13", "keV"),
-    (_ENERGY, "1.602176634e-10", "MeV"),
-    (_ENERGY, "1.602176634e-7", "GeV"),
-    (_FORCE, "1000", "newton"),
-    (_PRESSURE, "1000", "pa", "pascal"),
-    (_PRESSURE, "1000000", "kpa", "kilopascal"),
-    (_POWER, "1000", "watt"),
-    (_POWER, "1000000", "kw", "kilowatt"),
-    (_POWER, "1000000000", "MW", "megawatt"),
-    (_POWER, "1", "mW", "milliwatt"),
-    ("amount", "1", "mol", "mole"),
-    ("charge", "1", "coulomb"),
-    (_VOLTAGE, "1000", "volt"),
-    (_VOLTAGE, "1", "mV", "millivolt"),
-    (_VOLTAGE, "1000000", "kV", "kv", "kilovolt"),
-    (_VOLTAGE, "1000000000", "MV", "megavolt"),
-    ({"mass": 1, "length": 2, "time": -1, "charge": -2}, "1000", "ohm"),
-    ({"mass": 1, "time": -1, "charge": -1}, "1000", "tesla"),
-    ({"mass": -1, "length": -2, "time": 2, "charge": 2}, "1/1000", "farad"),
-    (_CURRENT, "1", "ampere", "amp"),
-    (_CURRENT, "1/1000", "mA", "milliampere", "milliamp"),
-    ({"time": -1}, "1", "hz", "hertz"),
-    ({"time": -1}, "1000", "khz", "kilohertz"),
-    ({"time": -1}, "1000000", "MHz", "megahertz"),
-    ({"time": -1}, "1000000000", "GHz", "ghz", "gigahertz"),
-    ("length", "1/10000000000", "angstrom"),
-    ("length", "1/1000000", "um", "micrometer", "micrometre", "micron"),
-    ("mass", "1/1000000", "ug", "microgram"),
-    ("time", "1/1000000", "us", "microsecond"),
-    ("time", "1/1000000000", "ns", "nanosecond"),
-    (_VOLUME, "1/1000000000", "ul", "microliter", "microlitre"),
-    (_ENERGY, "1/10000", "erg"),
-    (_FORCE, "1/100", "dyne", "dyn"),
-    (_PRESSURE, "101325000", "atm", "atmosphere"),
-    (_PRESSURE, "100000000", "bar"),
-    (_PRESSURE, "133322.387415", "mmhg", "torr"),
-    ({"amount": 1, "length": -3}, "1000", "molar"),
-    ({"mass": 1, "length": 2, "charge": -2}, "1000", "henry"),
-):
-    _unit(*_row)
-
-
+_fill()
 for _base, _letter in (
     *(("newton", "N"), ("coulomb", "C"), ("farad", "F"), ("ampere", "A"), ("volt", "V"), ("watt", "W"), ("joule", "J")),
     *(("tesla", "T"), ("mol", "mol"), ("ohm", "ohm"), ("eV", "eV"), ("pa", "Pa"), ("hz", "Hz"), ("henry", "H")),
@@ -159,97 +93,232 @@ for _base, _letter in (
             _MARKED[_symbol] = _symbol
 
 
-def parse_unit(text: str, power: str | None = None, *, apart: bool = True) -> str | None:
-    r"""Return the canonical form of a unit, or None if the text is not a unit.
+_WORDS = {  # words of other languages and signs
+    **{
+        "厘米": "cm",
+        "米": "m",
+        "千米": "km",
+        "毫米": "mm",
+        "分米": "dm",
+        "克": "g",
+        "千克": "kg",
+        "公斤": "kg",
+        "吨": "t",
+    },
+    **{
+        "秒": "s",
+        "分钟": "min",
+        "小时": "h",
+        "天": "day",
+        "周": "week",
+        "月": "month",
+        "年": "year",
+        "元": "yen",
+        "度": "degree",
+    },
+    **{
+        "平方厘米": "cm^2",
+        "平方米": "m^2",
+        "立方厘米": "cm^3",
+        "立方米": "m^3",
+        "升": "l",
+        "毫升": "ml",
+        "°": "degree",
+        "%": "%",
+    },
+    **{"percent": "%", "pct": "%", "円": "yen", "Rs": "₹", "INR": "₹", "kmph": "km/h", "cc": "cm^3", "Å": "angstrom"},
+    **dict.fromkeys(
+        ("种", "个", "人", "次", "名", "件", "本", "個", "通り", "LE", "项", "条", "只", "位", "units"), "unit"
+    ),
+    **{
+        "Minuten": "min",
+        "Sekunden": "s",
+        "Tage": "day",
+        "Grad": "degree",
+        "minutos": "min",
+        "horas": "h",
+        "FE": "unit^2",
+    },
+    **{
+        "VE": "unit^3",
+        "日": "day",
+        "分": "min",
+        "時間": "h",
+        "岁": "year",
+        "Stunden": "h",
+        "heures": "h",
+        "metros": "m",
+    },
+    **{"sqm": "m^2", "Euro": "€", "cmq": "cm^2", "unit": "unit"},
+}
+_CURRENCIES = {"$": "$", "USD": "$", "US$": "$", "€": "€", "EUR": "€", "£": "£", "GBP": "£", "¥": "¥", "₹": "₹"}
 
-    Args:
-        power: an exponent written after the unit, such as "^{2}".
-        apart: whether a space separates the unit from its number. If True, any word ("apples") is a unit. If False,
-            only units in UNITS and units inside \text{…} are recognized.
+
+def read_currency(text: str) -> str | None:
+    """Return the canonical unit of a currency sign; None for other text."""
+    name = _CURRENCIES.get(text)
+    return None if name is None else _SPELLED.get(name, name)
+
+
+def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple[str, int] | None:
+    """Read the unit that begins at a token: factors such as km, square feet and s^{-2}, joined by spaces, *, / and per.
+
+    A letter alone is a unit inside a text command only (or if ``marked``), or as a part of a quotient such as m/s.
+
+    Returns:
+        The canonical unit and the index after it; None if there is no unit.
     """
-    marked = text.lstrip().startswith(r"\text")
-    if re.match(r"(?:\s*\\text\{\s*)?\^\\circ", text):
-        return "degree"
-    words = re.sub(r"\\text\{|[{}]", "", text).strip().rstrip(".") + re.sub(r"[{}]", "", power or "")
-    if words.lower() in ("%", "percent", "percents", "per cent"):
-        return "%"
-    parts = re.split(r"\s*/\s*|\s+per\s+", words)
-    names = [_part(part, marked) for part in parts]
-    if not apart and not marked and any(name is not None and name.partition("^")[0] not in UNITS for name in names):
+    first = found[at]
+    if first.text == "frac" and at + 2 < len(found):  # \\frac{\\text{gal}}{\\text{min}}
+        parts = [read_unit(token.inner, 0) if token.inner else None for token in found[at + 1 : at + 3]]
+        if all(
+            part is not None and part[1] == len(token.inner)
+            for part, token in zip(parts, found[at + 1 :], strict=False)
+        ):
+            return "/".join(part[0] for part in parts if part is not None), at + 3
+    marked = marked or first.marked
+    factors: list[tuple[str, int]] = []
+    sign, end = 1, at
+    while end < len(found):
+        read = _factor(found, end, marked or bool(factors))
+        if read is None:
+            break
+        name, power, end = read
+        factors.append((name, power * sign))
+        joint = found[end] if end < len(found) else None
+        if joint is None:
+            break
+        bracket = 0
+        if joint.text in ("/", "per"):
+            sign, bracket = -1, 1
+        elif joint.text in ("*",):
+            bracket = 1
+        if bracket and _factor(found, end + bracket, True) is None:
+            if end + bracket < len(found) and found[end + bracket].text == "(" and sign < 0:
+                inner = read_unit(found, end + bracket + 1)
+                if inner is not None and inner[1] < len(found) and found[inner[1]].text == ")":
+                    return f"{_canonical(factors)}/{inner[0].replace('*', '/')}", inner[1] + 1
+            break
+        end += bracket
+        if not bracket and (not (found[end].spaced or found[end].marked) or found[end].text in ("in", "has")):
+            break
+    if not factors:
         return None
-    return None if None in names else "/".join(name for name in names if name is not None)
+    plain = not marked and all(
+        (token.kind in ("letter", "group", "number") and not token.marked) or token.text in ("^", "*", "/", "-")
+        for token in found[at:end]
+    )
+    if (
+        plain
+        and not (min(power for _, power in factors) < 0 and len(factors) > 1 and first.spaced)
+        and first.text != "%"
+    ):
+        return None  # 5 m and 2 a h are products of variables
+    return _canonical(factors), end
 
 
-def parse_product(text: str) -> str | None:
-    r"""Return the canonical form of a product of listed units, such as "kg*m/s^2"; None for other text.
-
-    >>> parse_product(r"\text{g cm}^{-3}"), parse_product(r"N\cdot m"), parse_product("x y")
-    ('g/cm^3', 'newton*m', None)
-    """
-    marked = r"\text" in text
-    flat = re.sub(r"(?:\\cdot|\\text|[{}\s])+", " ", re.sub(r"\s*\^\s*\{?\s*", "^", text)).strip()
-    over, _, under = flat.partition("/")
-    over = "" if marked and over.strip() == "1" else over
-    under = under.strip().removeprefix("(").removesuffix(")").strip()
-    found: list[tuple[str, int]] = []
-    for side, sign in ((over, 1), (under, -1)):
-        if re.sub(rf"{_FACTOR.pattern}| ", "", side):
-            return None
-        for word, raised, digit in _FACTOR.findall(side):
-            name = _CAPITALS.get(word) or _part(word, marked)
-            if name is None or (name not in UNITS and not (marked and "^-" in flat)):
-                return None
-            found.append((name, sign * int(raised or digit or 1)))
-    if not (marked or under or any(power < 0 for _, power in found) or re.search("[A-Z]|[a-z]{2}", over)):
-        return None  # 2 g h is a product of variables
-    ordered = sorted(found, key=lambda factor: factor[1] < 0)
-    if marked and found == [("s", -1)]:
+def _canonical(factors: Sequence[tuple[str, int]]) -> str:
+    if len(factors) == 1 and factors[0] == ("s", -1):
         return "hz"
-    if len(found) < 2 or ordered[0][1] < 0:
+    ordered = sorted(factors, key=lambda factor: factor[1] < 0)
+    text = ""
+    for name, power in ordered:
+        mark = "/" if power < 0 else "*" if text else ""
+        text += ("1" if power < 0 and not text else "") + mark + name + (f"^{abs(power)}" if abs(power) > 1 else "")
+    return text
+
+
+def _factor(found: Sequence[Token], at: int, marked: bool) -> tuple[str, int, int] | None:
+    """Read one factor of a unit: (canonical name, power, index after it); None if there is none."""
+    power = 1
+    if at >= len(found):
         return None
-    parts = [
-        ("/" if power < 0 else "*") + name + (f"^{abs(power)}" if abs(power) > 1 else "") for name, power in ordered
-    ]
-    return "".join(parts)[1:]
+    token = found[at]
+    lead = token.text.casefold()
+    if lead == "per" and at + 1 < len(found) and found[at + 1].text == "cent":
+        return "%", 1, at + 2
+    if lead in ("square", "sq", "cubic", "cu") and at + 1 < len(found):
+        power = 2 if lead[0] == "s" else 3
+        at += 1
+        if found[at].text == "." and at + 1 < len(found):
+            at += 1
+        token = found[at]
+    elif lead in ("degrees", "degree") and at + 1 < len(found) and found[at + 1].text.casefold() in _TEMPERATURES:
+        return _TEMPERATURES[found[at + 1].text.casefold()], 1, at + 2
+    name, end = _name(found, at, marked)
+    if name is None:
+        return None
+    name, _, own = name.partition("^")
+    power *= int(own or 1)
+    if end < len(found) and found[end].text == "^" and found[end].kind == "sign" and end + 1 < len(found):
+        raised = found[end + 1]
+        texts = [token.text for token in raised.inner] if raised.kind == "group" else [raised.text]
+        step = end + 2
+        if texts == ["-"] and raised.kind == "sign" and step < len(found):
+            texts, step = ["-", found[step].text], step + 1
+        digits = "".join(texts)
+        if digits.lstrip("-").isdigit() and len(digits) < 4:
+            return name, power * int(digits), step
+        return None
+    if end < len(found) and found[end].text in ("squared", "cubed"):
+        return name, 2 if found[end].text == "squared" else 3, end + 1
+    if (
+        end < len(found)
+        and found[end].kind == "number"
+        and found[end].text in ("2", "3")
+        and not found[end].spaced
+        and found[end].marked
+    ):
+        return name, int(found[end].text), end + 1
+    return name, power, end
 
 
-def is_listed_unit(unit: str) -> bool:
-    """Return whether every part of a canonical unit is in UNITS."""
-    return unit in UNITS or all(part.partition("^")[0] in UNITS for part in re.split("[*/]", unit))
+_TEMPERATURES = {"celsius": "celsius", "c": "celsius", "fahrenheit": "fahrenheit", "f": "fahrenheit"}
 
 
-def is_known_unit(unit: str, context: str) -> bool:
-    """Return whether every part of a canonical unit is in a list of units, or consists of words of a text.
+def _name(found: Sequence[Token], at: int, marked: bool) -> tuple[str | None, int]:
+    token = found[at]
+    if token.kind == "sign" and token.text in ("%", "¢"):
+        return _SPELLED.get(token.text, token.text), at + 1
+    if token.text == "\\mu" and at + 1 < len(found):
+        following = found[at + 1].text
+        name = {"m": "um", "g": "ug", "s": "us", "l": "ul", "L": "ul", "M": "uM"}.get(following) or _MARKED.get(
+            "u" + following
+        )
+        return name, at + 2
+    if token.text == "\\Omega":
+        return "ohm", at + 1
+    if (
+        token.kind in ("word", "letter")
+        and token.text in ("k", "M", "m")
+        and at + 1 < len(found)
+        and found[at + 1].text == "\\Omega"
+    ):
+        return f"{token.text}ohm", at + 2
+    if token.kind not in ("word", "letter") and token.text != "min":
+        return None, at
+    word = token.text
+    if token.kind == "letter" and not (token.marked or marked):
+        return (word, at + 1) if word in _SPELLED and word.islower() else (_CAPITALS.get(word), at + 1)
+    if word in _CAPITALS:
+        return _CAPITALS[word], at + 1
+    for name in (word, word.lower(), word.lower().removesuffix("s"), word.lower().removesuffix("es")):
+        if name in _SPELLED and (len(word) > 1 or word.islower()):
+            return _SPELLED[name], at + 1
+        if name in _WORDS:
+            return _SPELLED.get(_WORDS[name], _WORDS[name]), at + 1
+    if word in _MARKED and (token.marked or marked or "u" in word):  # 2GM is a product
+        return _MARKED[word], at + 1
+    return None, at
 
-    Args:
-        context: the reference answer and the question, which name the things that are counted.
-    """
-    if unit in UNITS or unit in ("", "%"):
-        return True
-    stems: set[str] | None = None
-    for part in re.split("[*/]", unit):
-        name = part.partition("^")[0]
-        if name in UNITS or name in _COUNTED:
-            continue
-        stems = stems if stems is not None else {stem(word) for word in re.findall(r"[^\W\d_]+", context.casefold())}
-        for word in re.split(r"[^\w]+", name.casefold()):
-            if _NOT_COUNTED.fullmatch(word) or spelled_number(word) is not None or stem(word) not in stems:
-                return False
-    return True
 
+def unit_named(text: str) -> str | None:
+    """Return the canonical unit of a text such as "square metres"; None for other text."""
+    from gem.graders.math.lexer import tokens
 
-def stem(word: str) -> str:
-    return re.sub(r"(?:ie|[eiy])?s?$", "", word).rstrip("s")  # cities and city, boys and boy, glasses and glass
-
-
-def capital_unit(text: str) -> str | None:
-    """Return the unit that a capital letter abbreviates ("newton" for "N"); None if the text is not such a letter."""
-    return _CAPITALS.get(text)
-
-
-def unit_as_letter(unit: str) -> str | None:
-    """Return a unit's symbol if it is a single letter, which could also be a variable; else None."""
-    return unit if len(unit) == 1 and unit.isalpha() else None
+    found = tokens(text)
+    read = read_unit(found, 0, marked=True) if found else None
+    return read[0] if read is not None and read[1] == len(found) else None
 
 
 @lru_cache(maxsize=1024)
@@ -257,10 +326,13 @@ def dimensions_of(unit: str) -> tuple[Dimensions, Fraction]:
     """Return the dimensions of a canonical unit and its factor to the base unit."""
     dimensions: Counter[str] = Counter()
     factor = Fraction(1)
-    factors = [("", unit)] if unit in UNITS else re.findall(r"(^|[*/])([^*/]+)", unit)
-    for operator, part in factors:
-        name, _, power = part.partition("^")
-        exponent = int(power or 1) * (-1 if operator == "/" else 1)
+    sign = 1
+    for part in [unit] if unit in UNITS else unit.replace("/", "|/").replace("*", "|*").split("|"):
+        sign = -1 if part[:1] == "/" and unit not in UNITS else 1
+        name, _, power = (part if unit in UNITS else part.lstrip("/*")).partition("^")
+        if name == "1":
+            continue
+        exponent = int(power or 1) * sign
         measures, size = UNITS.get(name, ({name: 1}, Fraction(1)))
         for dimension, times in measures.items():
             dimensions[dimension] += times * exponent
@@ -268,33 +340,81 @@ def dimensions_of(unit: str) -> tuple[Dimensions, Fraction]:
     return tuple(sorted((name, times) for name, times in dimensions.items() if times)), factor
 
 
-def _part(text: str, marked: bool) -> str | None:
-    r"""Return the canonical form of one factor of a unit (ft^2 for "square feet"); None if the text is not a unit.
+def conversion(unit: str, gold: str) -> Fraction | None:
+    """Return the factor that converts ``unit`` to ``gold``; None if their dimensions differ."""
+    if unit == gold:
+        return Fraction(1)
+    if "%" in (unit, gold):
+        other = gold if unit == "%" else unit
+        return None if other else Fraction(1, 100) if unit == "%" else Fraction(100)
+    if not unit or not gold:
+        return Fraction(1)
+    (dimensions, factor), (gold_dimensions, gold_factor) = dimensions_of(unit), dimensions_of(gold)
+    return factor / gold_factor if dimensions == gold_dimensions else None
 
-    Args:
-        marked: whether the text was written inside \text{…}, where a capital letter is a unit and not a variable.
+
+_ONES = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_PARTS = ("half", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_MULTIPLES = {"dozen": 12, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_MULTIPLES |= {"lakh": 10**5, "crore": 10**7, "万": 10**4, "亿": 10**8}
+SCALES: dict[str, Fraction] = {  # words that multiply the number before them
+    **{word: Fraction(size) for word, size in _MULTIPLES.items()},
+    **{"halves" if size == 2 else f"{word}s": Fraction(1, size) for size, word in enumerate(_PARTS, 2)},
+    **{"quarters": Fraction(1, 4), "hundredths": Fraction(1, 100), "thousandths": Fraction(1, 1000)},
+}
+_SIZES = {word: Fraction(1, size) for size, word in enumerate(_PARTS, 2)} | {"quarter": Fraction(1, 4)}
+
+
+def spelled_value(text: str) -> Fraction | None:
+    """Return the number that a text spells out in words; None for other text.
+
+    >>> spelled_value("two thousand"), spelled_value("three-quarters"), spelled_value("3 and a half")
+    (Fraction(2000, 1), Fraction(3, 4), Fraction(7, 2))
     """
-    match = re.fullmatch(r"([^^]*?)\s*(?:\^?([23])|\s(squared|cubed))?", text.strip(" ."))
-    if match is None:
-        return None  # m^2^2
-    word, digit, spelled = match.groups()
-    power = digit or {"squared": "2", "cubed": "3", None: ""}[spelled]
-    if marked and word in _CAPITALS:
-        return _CAPITALS[word] + (power and f"^{power}")
-    if (len(word) == 1 and word.isupper() and word != "L") or re.fullmatch(r"[a-zA-Z](?: [a-zA-Z])+", word):
-        return None  # 2 a h is a product of variables
-    if word in _MARKED and (marked or "u" in word):
-        return _MARKED[word] + (power and f"^{power}")
-    if word in _SPELLED:  # MJ, mW: the prefix is not lower-cased
-        return _SPELLED[word] + (power and f"^{power}")
-    word = word.lower().strip(" .")
-    for prefix, its in (("square ", "2"), ("sq ", "2"), ("sq. ", "2"), ("cubic ", "3"), ("cu ", "3")):
-        if word.startswith(prefix):
-            word, power = word.removeprefix(prefix).strip(), its
-    word = re.sub(r"^degrees\b", "degree", word)
-    word = word if word in _SPELLED else word.removesuffix("s") if len(word) > 2 else word
-    if word not in _SPELLED and (
-        (spelled and word != "unit") or word in FUNCTIONS or len(word) < 2 or not (marked or _NAMES_THINGS.search(word))
-    ):
+    words = [word for word in text.casefold().replace("-", " ").split()]
+    if not 1 <= len(words) <= 12:
         return None
-    return _SPELLED.get(word, word) + (power and f"^{power}")
+    sign = -1 if words[0] in ("minus", "negative") else 1
+    words = words[1:] if sign < 0 else words
+    total, group, seen, last = Fraction(0), Fraction(0), False, Fraction(10**13)
+    for index, word in enumerate(words):
+        if word in ("a", "an", "one") and index + 1 < len(words) and words[index + 1] in {*_MULTIPLES, *_SIZES}:
+            group += 1
+        elif word in _ONES or word.isdecimal():
+            value = Fraction(word) if word.isdecimal() else Fraction(_ONES.index(word))
+            if (group % 10 and group) or (group % 100 and value > 9) or (seen and value == 0):
+                return None
+            group += value
+        elif word in _TENS:
+            if group % 100:
+                return None
+            group += 10 * (_TENS.index(word) + 2)
+        elif word == "hundred" and group and group < 100:
+            group *= 100
+        elif word in _MULTIPLES and (group or index == 0) and _MULTIPLES[word] < last and word != "hundred":
+            last = Fraction(_MULTIPLES[word])
+            total, group = total + (group or 1) * last, Fraction(0)
+        elif (word in _SIZES or word in SCALES) and (group or index == 0 or words[index - 1] == "and"):
+            size = _SIZES.get(word, SCALES.get(word, Fraction(1)))
+            if index + 1 != len(words) or size >= 1:
+                return None
+            before = words[:index]
+            split = max((i for i, each in enumerate(before) if each == "and"), default=-1)
+            whole = spelled_value(" ".join(before[:split])) if split > 0 else Fraction(0)
+            top = before[split + 1 :]
+            count = Fraction(1) if top in ([], ["a"], ["an"]) else spelled_value(" ".join(top))
+            return None if whole is None or count is None else sign * (whole + count * size)
+        elif word == "and" and seen and index + 1 < len(words):
+            continue
+        elif word == "half" and index == 0 and words[1:] in (["dozen"], ["a", "dozen"]):
+            return Fraction(6)
+        else:
+            return None
+        seen = True
+    if (words and words[-1] == "and") or not seen or all(word.isdecimal() for word in words):
+        return None
+    return sign * (total + group)

@@ -50,8 +50,8 @@ def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
     The answer is one JSON line on the socket fds[CHANNEL].
 
     Args:
-        options: "source" (base64), "function" (a name), "arguments" (JSON text of a list) and "value_bytes" (maximum
-            size of the return value).
+        options: "source" (base64), "function" (a name), "arguments" (JSON text of a list), "value_bytes" (maximum
+            size of the return value) and "any_sequence" (see Case).
         fds: descriptors of stdin, stdout, stderr and the socket.
     """
     program: Any = sys.modules["program"]
@@ -63,7 +63,8 @@ def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
             module = program.new_function_module()
             program.run_in(module, code)
             value = program.find_function(module, options["function"])(*json.loads(options["arguments"]))
-            answer["value"] = values.encode_returned(value, options["function"], options["value_bytes"])
+            limits = options["value_bytes"], options["any_sequence"]
+            answer["value"] = values.encode_returned(value, options["function"], *limits)
         except MemoryError:
             answer["out_of_memory"] = True
             raise

@@ -100,8 +100,13 @@ class CommandSandbox(Sandbox):
         if job.function is None:
             return super()._run_case(job, case)
         limits, value_bytes = job.limits, VALUE_BYTES if case.value_bytes is None else case.value_bytes
-        call = {"source": as_base64(job.program), "function": job.function, "arguments": case.arguments or "[]"}
-        data = self._encoded(_relay_job("inside_relay", call | {"value_bytes": value_bytes}, case.stdin), limits)
+        call: dict[str, Any] = {
+            "source": as_base64(job.program),
+            "function": job.function,
+            "arguments": case.arguments or "[]",
+        }
+        call |= {"value_bytes": value_bytes, "any_sequence": case.any_sequence}
+        data = self._encoded(_relay_job("inside_relay", call, case.stdin), limits)
         relay = RelayOutput(limits.output_bytes, value_bytes)
         with contextlib.closing(self._started(limits)) as process:
             ended, killed_for, wall_s = _supervise(process, data, relay, relay.relay_errors, limits, last=False)

@@ -54,10 +54,15 @@ def oracle(harness: Harness) -> str | None:
     )
     if spec.oracle_sees == "state" and spec.oracle_wins:
         maximum = spec.reward_range[1] if math.isfinite(spec.reward_range[1]) else 1.0
-        for seed, episode in enumerate(estimate.episodes):
-            if episode.total != maximum:
-                detail = f"on seed {seed} the rewards sum to {episode.total!r}, but the maximum is {maximum!r}"
-                raise _failure(harness, detail, estimate.policy, [seed])
+        failed = [seed for seed, episode in enumerate(estimate.episodes) if episode.total != maximum]
+        if failed:
+            detail = (
+                f"on seed {failed[0]} the rewards sum to {estimate.episodes[failed[0]].total!r}, but the maximum is "
+            )
+            detail += (
+                f"{maximum!r}; it fails on {len(failed)} of {len(estimate.episodes)} seeds: {shorten(str(failed), 120)}"
+            )
+            raise _failure(harness, detail, estimate.policy, failed[:1])
         return f"the maximum on all {len(estimate.episodes)} seeds"
     return _check_success_rate(harness, estimate)
 

@@ -96,6 +96,12 @@ def test_a_malformed_row_is_refused_with_its_number_and_column(checkout, change,
         gem.make("taubench:retail", user="instructions", dataset=[ROW, {**ROW, **change}])
 
 
+def test_all_malformed_rows_are_named(checkout):
+    rows = [{**ROW, "id": 7}, ROW, *[{**ROW, "outputs": [12]}] * 30]
+    with pytest.raises(BadValue, match=r"row 0: .*'id'.*; rows, row 2: .*'outputs'.*; and 11 more$"):
+        gem.make("taubench:retail", user="instructions", dataset=rows)
+
+
 def test_a_row_of_the_caller_may_have_the_id_of_a_published_one(env):
     assert play(env, 0, "Goodbye.").reward == 0.0
     mine = gem.make("taubench:retail", user="instructions", dataset=[{**ROW, "id": "test-0"}])

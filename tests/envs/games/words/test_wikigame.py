@@ -70,6 +70,7 @@ def test_only_eidetic_lets_name_links_of_earlier_pages(variant):
 def test_going_back_is_allowed_in_oneback_and_freenav(variant):
     env = small(variant)
     go(env, "C", "B")
+    assert env.read("<think>back: <PREV_PAGE></think> Hm.") is None
     step = env.step("back please: <PREV_PAGE>")
     assert ("invalid" not in step.info) == (variant in ("oneback", "freenav"))
     assert env.page.title == ("C" if "invalid" not in step.info else "B")

@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("reasoning_gym", reason="needs the [reasoning] extra")
 
-from gem.envs.questions.reasoning_gym.env import ReasoningGymEnv, may_be_scored
+from gem.envs.questions.reasoning_gym.env import ReasoningGymEnv, may_be_scored, with_products
 from gem.envs.questions.reasoning_gym.source import DataSet
 from gem.envs.questions.reasoning_gym.specs import UNANSWERED, generator_names, reasoning_gym_specs
 from gem.errors import BadValue, EpisodeOver, GraderError, MissingDependency, UnknownArgument, install_command
@@ -45,6 +45,81 @@ def test_the_gold_answer_scores_one_and_a_wrong_answer_less(env_id):
     assert (lost.terminated, lost.truncated) == (True, False)
     assert 0.0 <= lost.reward < 1.0
     assert lost.info == {"correct": False, "answer": gold, "stop_reason": "lost"}
+
+
+def escaped(text):
+    return text if "\\" in text else re.sub(r"[%$#&_{}]", r"\\\g<0>", text)
+
+
+def in_latex(text):
+    """Write a gold answer with the operators of LaTeX."""
+    if re.fullmatch(r"-?\d+/\d+", text):
+        return re.sub(r"(\d+)/(\d+)", r"\\frac{\1}{\2}", text)
+    text = re.sub(r"\*\*(?:(\d+)|\(([^()]*)\))", r"^{\1\2}", re.sub(r"\b(exp|log|sin|cos)\(", r"\\\1(", escaped(text)))
+    text = re.sub(r"(\d)e(-?\d+)$", r"\1 \\times 10^{\2}", re.sub(r"sqrt\(([^()]*)\)", r"\\sqrt{\1}", text))
+    signs = {"×": "times", "*": "cdot", "->": "to", "→": "rightarrow", "∨": "lor", "∧": "land", "<": "lt", ">": "gt"}
+    return re.sub("->|[×*→∨∧<>]", lambda match: rf"\{signs[match[0]]} ", text)
+
+
+FORMS = {
+    "text": lambda gold: rf"\text{{{gold}}}",
+    "full stop": lambda gold: f"{gold}.",
+    "bold text": lambda gold: rf"\textbf{{{gold}.}}",
+    "Markdown": lambda gold: f"**{gold}**.",
+    "escaped": lambda gold: rf"\mathrm{{{escaped(gold)}}}",
+    "operators": in_latex,
+    "spaces": lambda gold: f"${escaped(gold)}$".replace(" ", r"\,"),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in generator_names() if name not in UNANSWERED])
+def test_an_answer_scores_in_latex_what_it_scores_in_plain_text(name):
+    env = make(SPECS[f"rg:{name}"])
+    env.reset(seed=4)
+    other = env.answer
+
+    def score(answer):
+        env.reset(seed=3)
+        return env.step(rf"\boxed{{{answer}}}").reward
+
+    env.reset(seed=3)
+    gold = env.answer
+    assert {form: score(write(gold)) for form, write in FORMS.items()} == dict.fromkeys(FORMS, 1.0), gold
+    plain = score(other)
+    for form, write in FORMS.items():
+        assert score(write(other)) < 1.0 or plain == 1.0, (form, gold, other)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["intermediate_integration", "simple_integration", "polynomial_multiplication"])
+def test_a_formula_may_be_written_in_latex(name):
+    import sympy
+
+    env = ReasoningGymEnv(name)
+    for seed in range(6):
+        env.reset(seed=seed)
+        latex = sympy.latex(sympy.parse_expr(env.answer))
+        assert env.step(rf"\boxed{{{latex}}}").reward == 1.0, latex
+        env.reset(seed=seed)
+        assert env.step(rf"\boxed{{2 \left({latex}\right)}}").reward == 0.0, latex
+
+
+@pytest.mark.parametrize(
+    ("formula", "python"),
+    [
+        ("2 x y", "2*x*y"),
+        ("3(x+1)(x-1)", "3*(x+1)*(x-1)"),
+        ("sin**2(3(x+1)) cos 2x", "sin(3*(x+1))**2*cos(2*x)"),
+        ("x**2 5 - e**x", "x**2*5-E**x"),
+        ("log x + C", "log(x)+C"),
+        ("sin**2 x", "sin(x)**2"),
+        (")(", ")*("),
+        ("sin", "sin()"),
+        ("", ""),
+    ],
+)
+def test_a_formula_gets_the_signs_of_its_products(formula, python):
+    assert with_products(formula) == python
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ from gem.envs.web.forms.actions import Action, read_action
         ("scroll [direction=up]", Action("scroll", None, "up")),
         ("press [Enter]", Action("keyboard", None, "Enter")),
         ("go_back", Action("back")),
+        ("click [1]</think> go_back", Action("back")),
         ("stop", Action("stop")),
         ("stop [42 KB]", Action("stop", None, "42 KB")),
         ("click('12')", Action("click", 12)),
@@ -44,7 +45,19 @@ def test_the_last_action_is_read_in_both_notations(text, action):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "I am done", "click the button", "click [x]", "fill('3')", "click('a')", "open('3')", "[12]", "type [3]"],
+    [
+        "",
+        "<think>go_back</think>",
+        r"<think>\boxed{go_back}",
+        "I am done",
+        "click the button",
+        "click [x]",
+        "fill('3')",
+        "click('a')",
+        "open('3')",
+        "[12]",
+        "type [3]",
+    ],
 )
 def test_a_text_without_an_action_has_none(text):
     assert read_action(text) is None

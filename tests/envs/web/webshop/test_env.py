@@ -53,6 +53,8 @@ def open_item(env):
         (r"\boxed{click[[2 pack] red]}", ("click", "[2 pack] red")),
         ("click[[2 pack] red] as in [1]", ("click", "[2 pack] red")),
         (r"\boxed{click[size {8}]}", ("click", "size {8}")),
+        ("<think>click[a]</think> click[b] <think>click[c]", ("click", "b")),
+        (r"<think>\boxed{click[a]}</think>", None),
         ("buy it", None),
         ("click[]", ("click", "")),
         ("search[", None),

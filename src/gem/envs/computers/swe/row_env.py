@@ -145,8 +145,9 @@ class SweRowsEnv(ShellEnv):
         number = self.state.number
         if not 0 <= number < len(self.dataset):
             raise BadValue(f"idx must be a row number from 0 to {len(self.dataset) - 1}, got {number!r}")
+        row = self.dataset[number]
         try:
-            return read_row(self.dataset[number])
+            return read_row(row)
         except BadValue as e:
             raise BadValue(f"{self.dataset.where(number)}: {e}") from e
 

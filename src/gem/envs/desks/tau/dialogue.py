@@ -21,7 +21,7 @@ from typing import Any
 from gem._internal.untrusted import indented
 from gem.core import Info, Step, StopReason, require_text, unwrapped
 from gem.datasets import load_rows
-from gem.datasets.rows import Row, Rows
+from gem.datasets.rows import Row, Rows, bad_rows
 from gem.envs.dataset_env import DatasetEnv, RowState
 from gem.errors import BadValue, EpisodeOver
 from gem.graders.base import Grade
@@ -31,6 +31,7 @@ from gem.tools.base_tool import BaseTool, Function
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
 STOPS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")  # how a customer ends the conversation
+MAX_BAD_ROWS = 20  # maximum number of malformed rows in a message
 INSTRUCTIONS = "instructions"  # the customer that needs no model
 _SAID_ALL = "That is all I know. Please do what is right."
 
@@ -236,14 +237,13 @@ def checked_rows(dataset: Any, check: Callable[[Row], None]) -> Rows:
     """Load rows of the caller and check each of them.
 
     Raises:
-        BadValue: the dataset is unreadable, or ``check`` raises BadValue for a row, whose number is then named.
+        BadValue: the dataset is unreadable, or ``check`` raises BadValue for rows, which are then named.
     """
     rows = load_rows(dataset)
-    for number in range(len(rows)):
-        try:
-            check(rows[number])
-        except BadValue as e:
-            raise BadValue(f"{rows.where(number)}: {e}") from e
+    bad = list(bad_rows(rows, check).reasons.values())
+    if bad:
+        more = f"; and {len(bad) - MAX_BAD_ROWS:,} more" if len(bad) > MAX_BAD_ROWS else ""
+        raise BadValue("; ".join(bad[:MAX_BAD_ROWS]) + more)
     return rows
 
 

@@ -37,7 +37,7 @@ from gem.envs.web.wiki.graph import click_path
 from gem.envs.web.wiki.pages import BaseWikiTrawler, WikiPage, shown, shown_box, summary, title_key
 from gem.envs.web.wiki.tasks import LEVELS, draw_task, linked, place_of, walk_task
 from gem.errors import BadValue, ToolError
-from gem.parsing import boxes, last_boxed, tidied
+from gem.parsing import boxes, last_boxed, outside_thinking, tidied
 from gem.seeding import stream
 
 BACK, MORE = "<PREV_PAGE>", "<MORE_LINKS>"
@@ -184,6 +184,7 @@ class WikiGameEnv(GameEnv):
         return "\n".join(lines)
 
     def read(self, action: str) -> str | None:
+        action = outside_thinking(action)
         content = last_boxed(action)
         if content is None:
             content = max((BACK, MORE), key=action.rfind)

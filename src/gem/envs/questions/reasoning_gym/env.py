@@ -2,7 +2,8 @@ r"""Questions from the generators of reasoning-gym, scored by the library's own 
 
 Action       text holding the answer in the format that the prompt asks for: the last ``\boxed{…}`` by default.
 Observation  the question with the answer format; after the answer, whether it was right.
-Reward       the scorer's result, 0.0 to 1.0 (many scorers give partial credit); -0.1 if no answer is found.
+Reward       the scorer's result, 0.0 to 1.0 (many scorers give partial credit); -0.1 if no answer is found. The
+             scorers read plain text: an answer in LaTeX also counts as what it shows, if that scores higher.
 Ends         terminated after one answer.
 
 Episode k of a seed is question number k modulo ``size``. After every ``size`` episodes, a new dataset is generated.
@@ -23,6 +24,7 @@ from gem.envs.questions.reasoning_gym.source import DataSet, Generator, score_on
 from gem.envs.spec_defaults import FORMAT_ERROR
 from gem.errors import BadValue, EpisodeOver
 from gem.graders.pool import GraderPool
+from gem.parsing import readings
 from gem.seeding import check_seed, derive
 
 SEEDS = 2**31  # some generators pass seed + index to numpy, which accepts seeds below 2**32
@@ -36,10 +38,13 @@ _LONGEST_FORMULA = 2_000
 _LISTS = re.compile(r"""[\w\s,.\[\]'"+-]*""")
 _ARITHMETIC = re.compile(r"(?:(?<!\d)\d{1,20}(?!\d)|(?<!\*)\*(?!\*)|[\s+/().-])*")
 _FRACTION = re.compile(r"[\d\s./+-]{0,200}(?:[eE]-?\d{1,2})?")
+_FUNCTION = r"a?(?:sin|cos|tan)h?|sec|csc|cot|exp|log|ln|sqrt|erf|Abs"
 _FORMULA = re.compile(
-    r"(?:(?<![A-Za-z])(?:[A-Za-z]|a?(?:sin|cos|tan)h?|sec|csc|cot|exp|log|ln|sqrt|erf|pi|Abs)(?![A-Za-z])"
+    rf"(?:(?<![A-Za-z])(?:[A-Za-z]|{_FUNCTION}|pi)(?![A-Za-z])"
     r"|(?<!\d)\d{1,40}(?!\d)|[\s+*/().,-])*"
 )
+_FORMULA_TOKEN = re.compile(rf"\*\*|({_FUNCTION})|pi|[A-Za-z]|\d+(?:\.\d+)?|\S")
+_DRESSED = re.compile(r"\\|^[*`$]|[0-9]\.$")  # in LaTeX or Markdown, or a number with a full stop
 _TOWER = re.compile(r"\*\*\s*[(-]*\s*\d{4}|\*\*\s*\(*\s*-?[\w.]+\s*\)*\s*\*\*")  # x**9999, x**y**z
 _ALLOWED = {
     **dict.fromkeys(["binary_matrix", "n_queens", "spiral_matrix", "string_insertion"], _LISTS),
@@ -57,6 +62,48 @@ def may_be_scored(name: str, answer: str) -> bool:
     if pattern is None:
         return True
     return pattern.fullmatch(answer) is not None and not (pattern is _FORMULA and _TOWER.search(answer))
+
+
+def with_products(formula: str) -> str:
+    """Write a formula as Python: with the sign of every product, and brackets after every function.
+
+    >>> with_products("2 x sin**2(3x) - e**x"), with_products("3 cos 2x + 1")
+    ('2*x*sin(3*x)**2-E**x', '3*cos(2*x)+1')
+    """
+    written: list[str] = []
+    opened: list[str] = []  # for each open bracket: the power of the function before it
+    tokens = list(_FORMULA_TOKEN.finditer(formula))
+    texts = [match[0] for match in tokens] + [""]
+    at, after_operand, bare = 0, False, None  # bare: the power of a function whose argument has no brackets
+    while at < len(tokens):
+        text, function = texts[at], tokens[at][1]
+        operand = text[0].isalnum()
+        at += 1
+        if bare is not None and (function or not (operand or text == "**")):
+            written.append(f"){bare}")
+            bare = None
+        if after_operand and (operand or text == "("):
+            written.append("*")
+        after_operand = operand and not function
+        if function:
+            power = ""
+            if texts[at] == "**" and texts[at + 1].isdigit():
+                power, at = f"**{texts[at + 1]}", at + 2
+            written.append(f"{text}(")
+            if texts[at] == "(":
+                opened.append(power)
+                at += 1
+            else:
+                bare = power
+        elif text == "(":
+            opened.append("")
+            written.append(text)
+        elif text == ")":
+            written.append(f"){opened.pop() if opened else ''}")
+            after_operand = True
+        else:
+            written.append("E" if text == "e" else text)
+    return "".join(written) if bare is None else "".join([*written, f"){bare}"])
 
 
 @dataclass(frozen=True)
@@ -122,7 +169,7 @@ class ReasoningGymEnv(Env):
         if getattr(self, "state", None) is None or self.state.over:
             raise EpisodeOver(f"{self!r} has no question open; call reset()")
         answer = self.format.read(action)
-        score = None if answer is None else self._score(answer)  # if this raises, the question stays open
+        score = None if answer is None else self._best_score(answer)  # if this raises, the question stays open
         self.state = replace(self.state, over=True)
         info: Info = {"correct": score == 1.0, "answer": self.answer}
         if score is None:
@@ -171,6 +218,22 @@ class ReasoningGymEnv(Env):
     def _check(self, dataset: int, index: int) -> None:
         if not 0 <= dataset < SEEDS or not 0 <= index < self.size:
             raise BadValue(f"no question {index!r} in dataset {dataset!r}: size is {self.size}")
+
+    def _best_score(self, answer: str) -> float:
+        """Return the highest score of the readings of an answer."""
+        read = readings(answer)
+        if self.answer in read:
+            return self._score(self.answer)
+        # Some scorers ignore what they cannot read, such as \text{5 in \text{5, 6}.
+        plain = [each for each in read if not _DRESSED.search(each)] or read
+        if _ALLOWED.get(self.name) is _FORMULA:
+            plain += [with_products(each) for each in plain if each != answer]
+        best = 0.0
+        for each in dict.fromkeys(plain):
+            best = max(best, self._score(each))
+            if best == 1.0:
+                break
+        return best
 
     def _score(self, answer: str) -> float:
         if answer != self.answer:

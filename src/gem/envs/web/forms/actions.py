@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from gem.parsing import last_boxed
+from gem.parsing import last_boxed, outside_thinking
 
 _LONGEST = 20_000  # characters of a reply, from its end, in which an action outside a box is looked for
 _PLAIN = r"\[((?:[^\[\]\n]|\[[^\[\]\n]*\])*)\]"  # text in brackets, which may itself have brackets in pairs
@@ -69,6 +69,7 @@ class Action(NamedTuple):
 
 def read_action(reply: str) -> Action | None:
     """Return the last action of a reply, None without one. If actions stand in boxes, only those count."""
+    reply = outside_thinking(reply)
     content = last_boxed(reply, _BOXED)
     match = None if content is None else _ACTION.fullmatch(content.strip())
     if match is not None and (action := _action(match)):

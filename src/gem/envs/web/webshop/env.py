@@ -30,7 +30,7 @@ from gem.envs.web.webshop.products import Goal, ObservationMode, Product, Split
 from gem.envs.web.webshop.rewards import Matching, matcher, score
 from gem.envs.web.webshop.store import Catalogue
 from gem.errors import BadValue
-from gem.parsing import last_boxed
+from gem.parsing import last_boxed, outside_thinking
 
 PageName = Literal["search", "results", "item", "sub", "done"]
 _START = re.compile(r"\b(search|click)\[", re.IGNORECASE)
@@ -436,6 +436,7 @@ def read_action(text: str) -> tuple[str, str] | None:
     >>> read_action(r"I choose \boxed{click[Buy Now]}."), read_action("search[red shoes]"), read_action("buy it")
     (('click', 'buy now'), ('search', 'red shoes'), None)
     """
+    text = outside_thinking(text)
     content = last_boxed(text, _ACTION)
     starts = list(_START.finditer(text if content is None else content))
     for match in reversed(starts) if content is None else starts:

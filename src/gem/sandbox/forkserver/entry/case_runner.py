@@ -48,7 +48,7 @@ CPU_CHECK_S = 0.02  # shortest interval between checks of the CPU time of a test
 MEMORY_CHECK_S = 0.25  # longest interval between checks whether the kernel has killed a process of a test for memory
 SHARED = "/dev/shm"
 set_handler: Any = getattr(signal.signal, "__wrapped__", signal.signal)  # in C, without conversions
-_REQUEST = struct.Struct("=q")
+_REQUEST = struct.Struct("=q?")
 _REPORT = struct.Struct("=ciBddq")
 _ROOM_FOR_FDS = socket.CMSG_SPACE(5 * array("i").itemsize)
 NO_LIMIT, WALL, CPU, MEMORY = range(4)
@@ -76,9 +76,9 @@ class CaseReport(NamedTuple):
         return cls(*_REPORT.unpack(message)[1:])
 
 
-def request(value_bytes: int) -> bytes:
+def request(value_bytes: int, any_sequence: bool = False) -> bytes:
     """Return the message that starts a test. The descriptors of the test are attached to it, numbered from 0."""
-    return _REQUEST.pack(value_bytes)
+    return _REQUEST.pack(value_bytes, any_sequence)
 
 
 def run(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
@@ -161,12 +161,12 @@ class CaseRunner:
         program.open_streams()
         gc.freeze()  # so that a garbage collection in a test does not write to all pages
 
-    def _run(self, fds: Sequence[int], value_bytes: int) -> bytes:
+    def _run(self, fds: Sequence[int], value_bytes: int, any_sequence: bool) -> bytes:
         """Run one test and kill everything that it leaves. Returns the report."""
         start = time.monotonic()
         pid = linux.bare_fork()
         if pid == 0:
-            self._become_test(fds, value_bytes)
+            self._become_test(fds, value_bytes, any_sequence)
         linux.checked(pid, "fork of a test")
         limit = self._wait(pid, start + self.wall_s)
         wall_s = time.monotonic() - start
@@ -177,7 +177,7 @@ class CaseRunner:
             self.usage.restart()
         return _REPORT.pack(REPORT, code, limit, wall_s, cpu_s, peak)
 
-    def _become_test(self, fds: Sequence[int], value_bytes: int) -> NoReturn:
+    def _become_test(self, fds: Sequence[int], value_bytes: int, any_sequence: bool) -> NoReturn:
         exit_code = 1
         try:
             try:
@@ -186,7 +186,7 @@ class CaseRunner:
                 self.channel.send(SETUP_FAILED + f"could not set up a test: {e!r}".encode()[: MESSAGE_BYTES - 1])
                 raise
             if self.call is not None:
-                self.call.value_bytes = value_bytes
+                self.call.value_bytes, self.call.any_sequence = value_bytes, any_sequence
             exit_code = program.execute(self.main)
         finally:
             os._exit(exit_code)
@@ -328,19 +328,20 @@ class FunctionCall:
         function: ``name`` or ``Class.method``. A method is called on a new instance. If the program has no function
             ``name``, the method ``Solution.name`` is called.
 
-    ``value_bytes`` is the maximum size of the value.
+    ``value_bytes`` is the maximum size of the value, ``any_sequence`` as in Case.
     """
 
     def __init__(self, code: types.CodeType, function: str) -> None:
         self.code, self.function, self.module = code, function, program.new_function_module()
-        self.value_bytes = values.VALUE_BYTES
+        self.value_bytes, self.any_sequence = values.VALUE_BYTES, False
 
     def __call__(self) -> None:
         with open(ARGUMENTS, "rb") as file:
             arguments = json.load(file)
         program.run_in(self.module, self.code)
         value = program.find_function(self.module, self.function)(*arguments)
-        rest = memoryview(values.encode_returned(value, self.function, self.value_bytes).encode())
+        text = values.encode_returned(value, self.function, self.value_bytes, self.any_sequence)
+        rest = memoryview(text.encode())
         while rest:
             rest = rest[os.write(VALUE, rest) :]
 

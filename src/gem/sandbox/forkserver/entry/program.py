@@ -84,13 +84,19 @@ def compiled(source: bytes) -> types.CodeType | None:
 
 
 def new_module(name: str) -> types.ModuleType:
-    """Create the module in which a program runs, and prepend the working directory to sys.path."""
+    """Create the module in which a program runs, prepend the working directory to sys.path, and lift digit limits.
+
+    Programs may convert integers of any length to and from text: the limit of 4,300 digits protects servers, and tasks
+    predate it.
+    """
     module = types.ModuleType(name)
     module.__dict__.update(__file__=os.path.join(os.getcwd(), NAME), __builtins__=builtins)
     sys.modules[name] = module
     if "__mp_main__" in sys.modules:  # set when multiprocessing was imported; the name of __main__ in its children
         sys.modules["__mp_main__"] = module
     sys.argv[:] = [NAME]
+    if hasattr(sys, "set_int_max_str_digits"):  # since 3.10.7
+        sys.set_int_max_str_digits(0)
     sys.path.insert(0, os.getcwd())
     return module
 

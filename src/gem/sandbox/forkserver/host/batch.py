@@ -243,7 +243,7 @@ class Runner:
         readers, writers = zip(*map(self.reader.pipe, limits), strict=True)
         fds = [in_memory(inputs[0]), *writers[:2], *map(in_memory, inputs[1:]), *writers[2:]]
         try:
-            send_test(self.channel, case_runner.request(value_bytes), fds)
+            send_test(self.channel, case_runner.request(value_bytes, case.any_sequence), fds)
         finally:
             for fd in fds:
                 os.close(fd)

@@ -1,0 +1,57 @@
+"""Decide whether two trees are equal; what the deciders leave open is a Condition for the engine."""
+
+from __future__ import annotations
+
+from gem.graders.math.equal.collections import collections, real_sets
+from gem.graders.math.equal.core import DECIDERS, Verdict, all_of, any_of, same
+from gem.graders.math.equal.families import congruences, families, integrals, piecewise, progressions, wheres
+from gem.graders.math.equal.formulas import (
+    ROUNDING,
+    assignments,
+    chains,
+    equations,
+    formulas,
+    half_digit,
+    numbers,
+    quantities,
+    rounded_equal,
+)
+from gem.graders.math.equal.normal import named, normal, split_unit
+from gem.graders.math.equal.notations import bases, choices, clocks, dates, ratios, same_words, vectors
+
+DECIDERS |= {
+    "numbers": numbers,
+    "dates": dates,
+    "words": same_words,
+    "numbers in a base": bases,
+    "choices": choices,
+    "integrals": integrals,
+    "families": families,
+    "piecewise functions": piecewise,
+    "progressions": progressions,
+    "conditions": wheres,
+    "vectors": vectors,
+    "clocks": clocks,
+    "congruences": congruences,
+    "chains": chains,
+    "assignments": assignments,
+    "quantities": quantities,
+    "ratios": ratios,
+    "equations": equations,
+    "sets of reals": real_sets,
+    "collections": collections,
+    "formulas": formulas,
+}
+
+__all__ = [
+    "ROUNDING",
+    "Verdict",
+    "all_of",
+    "any_of",
+    "half_digit",
+    "named",
+    "normal",
+    "rounded_equal",
+    "same",
+    "split_unit",
+]

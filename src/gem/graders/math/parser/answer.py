@@ -1,0 +1,194 @@
+"""Parse the text of a whole answer: without its box and prose, and with forms that are in its words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from gem.graders.math.lexer import Malformed, Token, tokens
+from gem.graders.math.parser.expression import Parser, by_items, phrase
+from gem.graders.math.parser.vocabulary import NotMath, flat, is_product, stripped
+from gem.graders.math.tree import REALS, Num, Op, Phrase, Relation, Sym, Tree, is_op
+from gem.graders.math.units import read_unit, spelled_value
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> Tree:
+    """Parse the text of an answer; a text that is no formula becomes a Phrase.
+
+    Raises:
+        TooLarge: the text exceeds a limit of the lexer.
+    """
+    try:
+        return parse_tokens(tokens(text))
+    except Malformed:
+        return Phrase((text,))
+
+
+def parse_tokens(found: Sequence[Token]) -> Tree:
+    found = _unboxed(found)
+    found = stripped(stripped(found)[_after_prose(stripped(found)) :])
+    if not found:
+        return Phrase(())
+    is_worded = all(token.kind in ("word", "letter") or token.text == "-" for token in found)
+    if is_worded and (value := spelled_value(" ".join(token.text for token in found))) is not None:
+        return Num(value)
+    if (special := _special(found)) is not None:
+        return special
+    if len(found) == 1 and found[0].kind == "word" and len(found[0].text) > 2 and found[0].text[1] in "aeiou":
+        return phrase(found)  # dog, which is not god
+    for name, head in (("over", "/"), ("choose", "binom")):
+        if (at := next((i for i, token in enumerate(found) if token.text == name and token.kind == "command"), 0)) > 0:
+            return Op(head, (parse_tokens(found[:at]), parse_tokens(found[at + 1 :])))
+    try:
+        return Parser(found).answer()
+    except (NotMath, RecursionError, ZeroDivisionError):
+        return _of_letters(found) or by_items(found)
+
+
+def _of_letters(found: Sequence[Token]) -> Tree | None:
+    """Parse by + 2 and 6an, whose words are products of letters; None for other tokens."""
+    plain = [token for token in found if token.kind == "word"]
+    if not plain or len(plain) == len(found) or any(token.marked or len(token.text) != 2 for token in plain):
+        return None
+    if any(token.text in ("or", "is", "in", "no", "of", "to", "if", "it") for token in plain):
+        return None
+    letters: list[Token] = []
+    for token in found:
+        letters += [Token("letter", c) for c in token.text] if token.kind == "word" else [token]
+    try:
+        return Parser(letters).answer()
+    except (NotMath, RecursionError, ZeroDivisionError):
+        return None
+
+
+def _special(found: Sequence[Token]) -> Tree | None:
+    """Parse an answer whose form is in its words; None for any other."""
+    forms = (_titled, _labelled, _worded_name, _without, _worded_base)
+    return next((tree for form in forms if (tree := form(found)) is not None), None)
+
+
+def _labelled(found: Sequence[Token]) -> Tree | None:
+    """Parse (D) 45, D. 45, D: 45 and "choice D" as a choice with its text; None for other tokens."""
+    texts = [token.text for token in found[:4]]
+    if texts[0].casefold() in ("choice", "option", "answer") and len(found) > 1:
+        inner = _labelled(found[1:]) or (parse_tokens(found[1:]) if len(found) == 2 else None)
+        return Op("label", (inner,)) if isinstance(inner, Sym) else inner
+    size = 3 if texts[0] == "(" and texts[2:3] == [")"] else 2 if texts[1:2] in ([")"], ["."], [":"]) else 0
+    letter = texts[1] if size == 3 else texts[0]
+    marked = found[0].marked and found[0].kind == "letter" and len(found) > 1 and not found[1].marked
+    size = size or (1 if marked and found[1].kind != "sign" and found[1].text != "_" else 0)
+    if not size or len(letter) != 1 or not "A" <= letter.upper() <= "H" or (letter.islower() and size < 2):
+        return None
+    rest = found[size:]
+    if rest and (
+        rest[0].text in ("and", "or", ",", ";", "&", "is", *"ABCDEFGH")
+        or any(_labels_at(rest, i) for i in range(len(rest)))
+    ):
+        return None
+    if size == 3 and rest[:1] and rest[0].text in ("^", "_", "+", "-", "*", "/", "=", "(", "!"):
+        return None
+    if letter.islower() and rest:
+        return None
+    return Op("label", (Sym(letter.upper()), *((parse_tokens(rest),) if rest else ())))
+
+
+def _titled(found: Sequence[Token]) -> Tree | None:
+    """Parse "l: y = 2x" without its title, and f: x ↦ 2x as f(x) = 2x; None for other tokens."""
+    at = next((i for i, token in enumerate(found[:6]) if token.text == ":"), 0)
+    title = [token for token in found[:at] if token.text not in ("(", ")")]
+    rest = found[at + 1 :]
+    if not at or not rest or not title or title[0].kind != "letter":
+        return None
+    if len(rest) > 2 and rest[1].text == "↦":
+        name = f"{flat(title)}({rest[0].text})"
+        return Relation((Sym(name.replace("^-1", "^-1")), parse_tokens(rest[2:])), ("=",))
+    if len(title) == 1 and any(token.text == "=" for token in rest) and any(token.kind == "letter" for token in rest):
+        return parse_tokens(rest) if title[0].text not in [token.text for token in rest] else None
+    return None
+
+
+def _labels_at(found: Sequence[Token], at: int) -> bool:
+    texts = [token.text for token in found[at : at + 3]]
+    return len(texts) == 3 and texts[0] == "(" and texts[2] == ")" and "A" <= texts[1] <= "H" and len(texts[1]) == 1
+
+
+def _worded_name(found: Sequence[Token]) -> Tree | None:
+    """Parse "Area = 12" as an assignment; None for other tokens."""
+    at = next((i for i, token in enumerate(found) if token.text == "=" and token.kind == "sign"), 0)
+    left = found[:at]
+    if len(left) > 3 and left[-1].text == ")" and left[-3].text == "(" and left[-2].kind == "letter":
+        left = left[:-3]  # Dom(g) = …
+    if (
+        not left
+        or any(token.text == "=" for token in found[at + 1 :])
+        or not all(token.kind == "word" and (token.marked or not is_product(token.text)) for token in left)
+    ):
+        return None
+    return Relation((Sym(" ".join(token.text for token in left)), parse_tokens(found[at + 1 :])), ("=",))
+
+
+def _worded_base(found: Sequence[Token]) -> Tree | None:
+    """Parse "1101 in base two" and "1101 (base 2)" as 1101_2; None for other tokens."""
+    at = next((i for i, token in enumerate(found) if token.text.casefold() == "base"), 0)
+    before = found[: at - (at > 1 and found[at - 1].text in ("(", "in"))]
+    before = before[: len(before) - (len(before) > 1 and before[-1].text in ("(", "in"))]
+    base = [token for token in found[at + 1 :] if token.text not in ("-", ")")]
+    if not at or len(base) != 1 or len(before) != 1:
+        return None
+    try:
+        return Parser([before[0], Token("sign", "_"), base[0]]).answer()
+    except NotMath:
+        return None
+
+
+def _without(found: Sequence[Token]) -> Tree | None:
+    """Parse "all real numbers except 2 and 3"; None for other tokens."""
+    at = next((i for i, token in enumerate(found) if token.text in ("except", "but", "excluding")), 0)
+    words = {token.text for token in found[:at]}
+    if (
+        not at
+        or not words & {"real", "reals", "mathbbR"}
+        or not words <= {"all", "real", "reals", "numbers", "any", "the", "x", "mathbbR"}
+    ):
+        return None
+    points = parse_tokens(
+        [token for token in found[at + 1 :] if token.text not in ("for", "x", "=", "when", "where", "at")]
+    )
+    items = points.args if is_op(points, "list", "and", "or") else (points,)
+    return Op("minus", (REALS, Op("set", items)))
+
+
+def _unboxed(found: Sequence[Token]) -> Sequence[Token]:
+    """Return the tokens of the last box, with a name before a single box (x =) and a unit after it."""
+    places = [i for i, token in enumerate(found) if token.text in ("boxed", "fbox") and token.kind == "command"]
+    if not places:
+        return found
+    at = places[-1]
+    if at + 1 >= len(found):
+        return ()
+    inner = found[at + 1].inner if found[at + 1].kind == "group" else found[at + 1 : at + 2]
+    before, after = found[:at], found[at + 2 :]
+    while after and after[-1].text == ".":
+        after = after[:-1]
+    if len(places) > 1 or len(before) > 8 or not before or before[-1].text != "=" or before[0].kind != "letter":
+        before = ()
+    if after and not (
+        len(places) == 1 and (after[0].text == "^" or ((unit := read_unit(after, 0)) and unit[1] == len(after)))
+    ):
+        after = ()
+    return _unboxed([*before, *inner, *after]) if before or after else _unboxed(inner)
+
+
+def _after_prose(found: Sequence[Token]) -> int:
+    """Return the index after "so the final answer is" and the like."""
+    for index, token in enumerate(found[:8]):
+        if token.kind not in ("word", "letter") and token.text not in (",", "^"):
+            return 0
+        if (
+            token.text.casefold() in ("answer", "ans")
+            and index + 1 < len(found)
+            and found[index + 1].text in ("is", ":", "=")
+        ):
+            return index + 2
+    return 0

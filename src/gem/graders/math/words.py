@@ -1,0 +1,137 @@
+"""What words of an answer mean: phrases such as "no solution" and "all real numbers", dates, days and names."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from gem.graders.math.lexer import words as word_set
+from gem.graders.math.tree import (
+    EMPTY,
+    INFINITY,
+    MINUS_INFINITY,
+    ONE,
+    REALS,
+    ZERO,
+    Interval,
+    Num,
+    Op,
+    Phrase,
+    Relation,
+    Sym,
+    Tree,
+)
+
+_FILLING = word_set(
+    "the a an there are is it of that this all any every numbers number values value such set exist exists on be "
+    "has have equation system answer limit n x y can have for"
+)
+_MEANINGS: dict[str, Tree] = {
+    **dict.fromkeys(
+        (
+            "no solution",
+            "no solutions",
+            "no real solution",
+            "no real solutions",
+            "no roots",
+            "no real roots",
+            "empty",
+            "none",
+            "no such",
+            "no such exists",
+            "no integer solutions",
+        ),
+        EMPTY,
+    ),
+    **dict.fromkeys(("real", "reals", "real x"), REALS),
+    **dict.fromkeys(("nonnegative real", "non negative real"), Interval(ZERO, INFINITY, (True, False))),
+    **dict.fromkeys(("positive real",), Interval(ZERO, INFINITY, (False, False))),
+    **dict.fromkeys(("negative real",), Interval(MINUS_INFINITY, ZERO, (False, False))),
+    **dict.fromkeys(("nonzero real", "non zero real"), Op("minus", (REALS, Op("set", (ZERO,))))),
+    **dict.fromkeys(
+        (
+            "infinity",
+            "positive infinity",
+            "infinite",
+            "infinitely many",
+            "infinitely many solutions",
+            "diverges to infinity",
+        ),
+        INFINITY,
+    ),
+    **dict.fromkeys(("negative infinity", "minus infinity", "diverges to negative infinity"), MINUS_INFINITY),
+    **dict.fromkeys(("does not", "doesn't", "dne", "doesnt", "not"), Phrase(("dne",))),
+    **dict.fromkeys(
+        ("even", "even integers", "even integer", "even natural"),
+        Op("mod", (Relation((Sym("ℤ"), ZERO), ("≡",)), Num(Fraction(2)))),
+    ),
+    **dict.fromkeys(
+        ("odd", "odd integers", "odd integer"), Op("mod", (Relation((Sym("ℤ"), ONE), ("≡",)), Num(Fraction(2))))
+    ),
+    **dict.fromkeys(("noon", "12 noon"), Op("clock", (Num(Fraction(12 * 3600)),))),
+    **dict.fromkeys(("midnight", "12 midnight"), Op("clock", (ZERO,))),
+    **dict.fromkeys(("integers", "integer"), Sym("ℤ")),
+    **dict.fromkeys(("positive integers", "natural"), Sym("ℤ+")),
+    **dict.fromkeys(("cannot be determined", "can't be determined"), Phrase(("cannot determined",))),
+}
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october"),
+    *("november", "december"),
+)
+_SAME = {"converges": "convergent", "diverges": "divergent", "t": "true", "f": "false"}
+
+
+def meaning(phrase: Phrase) -> Tree:
+    """Return what a phrase stands for, or the phrase in lower case without words that say nothing."""
+    words = [
+        part.casefold()
+        if isinstance(part, str)
+        else part.name
+        if isinstance(part, Sym) and len(part.name) == 1 and part.name.isalpha()
+        else part
+        for part in phrase.parts
+    ]
+    texts = [word for word in words if isinstance(word, str)]
+    if len(texts) == len(words):
+        kept = [word for word in texts if word not in _FILLING]
+        if "," not in texts and (found := _MEANINGS.get(" ".join(word for word in kept if word != "-"))) is not None:
+            return found
+        if kept == ["no"] and {"exist", "exists"} & set(texts):
+            return EMPTY
+        if len(texts) == 1:
+            return Phrase((_day(texts[0]),))
+        return Phrase(tuple(_SAME.get(w, w) for w in texts if w not in ("the", "a", "an", "on", "it", "-", ".")))
+    trees = [part for part in words if not isinstance(part, str)]
+    if texts == ["noon"] and trees == [Num(Fraction(12))]:
+        return _MEANINGS["noon"]
+    kept = [word for word in texts if word not in _FILLING]
+    if len(trees) == 1 and (kept in (["multiples"], ["divisible", "by"], ["multiple"], ["positive", "multiples"])):
+        return Op("mod", (Relation((Sym("ℤ"), ZERO), ("≡",)), trees[0]))
+    if {"diverges", "tends", "infinity"} & set(texts) and trees in ([INFINITY], [MINUS_INFINITY]):
+        return MINUS_INFINITY if {"negative", "minus"} & set(texts) else trees[0]
+    return Phrase(tuple(words))
+
+
+def _day(word: str) -> str:
+    for name in _DAYS:
+        if name.startswith(word) and len(word) >= 3:
+            return name
+    return _SAME.get(word, word)
+
+
+def date_of(phrase: Phrase) -> tuple[int, ...] | None:
+    """Return (month, day) or (month, day, year) of a date; None for other phrases."""
+    month, numbers = 0, list[int]()
+    for part in phrase.parts:
+        if isinstance(part, str):
+            word = part.casefold().rstrip(".")
+            found = [i for i, name in enumerate(_MONTHS, 1) if name.startswith(word) and len(word) >= 3]
+            if found and not month:
+                month = found[0]
+            elif word not in ("the", "of", "on", "th", "st", "nd", "rd", ","):
+                return None
+        elif isinstance(part, Num) and part.exact.denominator == 1:
+            numbers.append(int(part.exact))
+        else:
+            return None
+    return (month, *sorted(numbers)) if month and 1 <= len(numbers) <= 2 and min(numbers) <= 31 else None
