@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gem.graders.math2 import grade_math
+from gem.graders.math import grade_math
 
 pytest.importorskip("latex2sympy2_extended", reason="needs the extra [math]")
 sys.path.insert(0, str(Path(__file__).parent))
