@@ -82,7 +82,7 @@ x^2+1 || x^2+1 || Which of $x^2+1$, $x^2-1$ is irreducible over the reals?
 1+x^2 || x^{2}+1 || Which of $1+x^2$, $x^2-1$ is irreducible over the reals?
 3\sqrt{2} || B || Which equals $\sqrt{18}$? (A) $2\sqrt2$ (B) $3\sqrt{2}$ (C) 4
 2n-1 || a_n = 2n-1 || What is the general term of $1, 3, \dots, 2n-1$?
-A = \binom{1}{2-t} || \binom{1}{2-t} || For the vector $A = \binom{1}{2-t}$, compute $-(-A)$.
+\binom{1}{2-t} || A = \binom{1}{2-t} || For the vector $A = \binom{1}{2-t}$, compute $-(-A)$.
 \frac{1}{x} || f^{-1}(x) = \frac{1}{x} || What is the inverse of $f(x) = \frac{1}{x}$?
 x^2+y^2=25 || x^2+y^2=25 || Reflect the circle $x^2+y^2=25$ in the origin.
 \log_2 8 = 3 || \log_2 8 = 3 || Evaluate $\log_2 8$.

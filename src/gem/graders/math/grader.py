@@ -36,7 +36,7 @@ from gem.graders.math.question.order import in_asked_order, said_of_asked
 from gem.graders.math.question.quantities import in_asked_units, tolerance
 from gem.graders.math.question.read import read_question
 from gem.graders.math.question.readings import readings
-from gem.graders.math.tree import Tree, children, is_collection, is_op
+from gem.graders.math.tree import Phrase, Tree, children, is_collection, is_op
 from gem.graders.math.values import fraction_of, is_formula, too_large
 from gem.graders.pool import GraderPool
 
@@ -107,7 +107,10 @@ class MathGrader:
         """
         if (reason := quick_check_gold(gold)) is not None:
             return reason
-        formulas = [tree for tree in _formulas_in(normal(parse(gold))) if fraction_of(tree) is None]
+        tree = parse(gold)
+        if isinstance(tree, Phrase) and (signs := set("+*/^_=<>|&\\") & set(tree.text.split())):
+            return f"a formula in it cannot be read, near {min(signs)!r}"
+        formulas = [each for each in _formulas_in(normal(tree)) if fraction_of(each) is None]
         if not formulas:
             return None
         found: str | None = _engine_pool(self.pool).run(_FIRST_ERROR, formulas, timeout=self.timeout)
