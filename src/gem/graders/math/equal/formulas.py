@@ -57,7 +57,9 @@ def assignments(a: Tree, g: Tree, q: Question) -> Verdict | None:
         return as_sets(a, g, q) or False
     tree, other = (a, g) if name else (g, a)
     (name, value) = named(tree)
-    equals = is_op(other, "list", "and", "or") and all(isinstance(item, Relation) for item in other.args)
+    equals = is_op(other, "list", "and", "or") and all(
+        isinstance(item, Relation) and not named(item)[0] for item in other.args
+    )
     if equals and is_op(value, "list"):  # y = 1 or y = 2x against a list of equations
         lines = tuple(Relation((Sym(name), each), ("=",)) for each in value.args)
         return same_with(tree, Op("list", lines), a, g, q)

@@ -255,7 +255,7 @@ def left_name(p: Reader) -> Sym | None:
     except NotMath:
         p.at = mark
         return None
-    if p.next.text == "(" and not p.next.spaced:
+    if p.next.text == "(" and (not p.next.spaced or name[-1] == "'"):
         end = next((i for i in range(p.at, len(p.tokens)) if p.tokens[i].text == ")"), 0)
         inside = p.tokens[p.at + 1 : end]
         after = p.tokens[end + 1] if end + 1 < len(p.tokens) else END
