@@ -6,12 +6,19 @@ import os
 import time
 from typing import Any
 
+from gem._internal.worker_pool import retire
+
 
 def double(number: int) -> int:
     return 2 * number
 
 
 def pid() -> int:
+    return os.getpid()
+
+
+def pid_of_a_retired_worker() -> int:
+    retire()
     return os.getpid()
 
 

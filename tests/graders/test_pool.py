@@ -58,6 +58,12 @@ def test_an_exception_is_raised_in_the_caller_and_the_worker_stays(pool):
     assert pool.run(f"{FIXTURES}:pid") == before
 
 
+def test_a_worker_that_retires_is_replaced_after_its_call(pool):
+    before = pool.run(f"{FIXTURES}:pid")
+    assert pool.run(f"{FIXTURES}:pid_of_a_retired_worker") == before
+    assert pool.run(f"{FIXTURES}:pid") != before and wait_until_dead({before})
+
+
 def test_a_call_that_times_out_raises_grader_error_and_its_worker_is_replaced(pool):
     pool.run(f"{FIXTURES}:double", 1)
     with pytest.raises(GraderError, match=r"timed out after 0.2 s"):

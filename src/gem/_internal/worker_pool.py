@@ -29,6 +29,8 @@ START_TIMEOUT = 120.0  # seconds to import the modules; long enough for a busy m
 CALL_TIMEOUT = 5.0  # seconds per call
 MEMORY_BYTES = 3 << 30  # address space per worker; sympy alone maps a few hundred MiB
 
+_retired: list[bool] = []  # in a worker: not empty if it is to be replaced
+
 PoolT = TypeVar("PoolT", bound="WorkerPool")
 
 
@@ -142,7 +144,7 @@ class _RunningPool:
         worker = self._take_worker()
         self._busy.add(worker)
         try:
-            value, error = worker.call(function, arguments, timeout)
+            value, error, is_fit = worker.call(function, arguments, timeout)
         except TimeoutError as e:
             worker.kill()
             raise self._error(f"{function} timed out after {timeout:g} s") from e
@@ -153,7 +155,10 @@ class _RunningPool:
             worker.kill()
             raise
         else:
-            self._idle.put(worker)
+            if is_fit:
+                self._idle.put(worker)
+            else:
+                worker.kill()
         finally:
             self._busy.discard(worker)
         if error is not None:
@@ -181,8 +186,12 @@ class _ForkedWorker:
         sock.settimeout(START_TIMEOUT)
         self._pid: int = self._channel.receive()
 
-    def call(self, function: str, arguments: tuple[Any, ...], timeout: float) -> tuple[Any, Exception | None]:
-        """Call a function in the worker. Returns (result, None), or (None, error) if the function raised an error.
+    def call(self, function: str, arguments: tuple[Any, ...], timeout: float) -> tuple[Any, Exception | None, bool]:
+        """Call a function in the worker.
+
+        Returns:
+            (result, None, is_fit), or (None, error, is_fit) if the function raised an error. A worker that is not fit
+            has called retire().
 
         Raises:
             TimeoutError: if the call timed out.
@@ -191,7 +200,7 @@ class _ForkedWorker:
         started = time.monotonic()
         self._channel.send((function, arguments), timeout)
         self._channel.sock.settimeout(max(0.001, timeout - (time.monotonic() - started)))
-        answer: tuple[Any, Exception | None] = self._channel.receive()
+        answer: tuple[Any, Exception | None, bool] = self._channel.receive()
         return answer
 
     def kill(self) -> None:
@@ -275,7 +284,12 @@ def _serve_calls(channel: Channel) -> None:
         channel.send(os.getpid())
         while True:
             function, arguments = channel.receive()
-            channel.send(_call_function(function, arguments))
+            channel.send((*_call_function(function, arguments), not _retired))
+
+
+def retire() -> None:
+    """Replace the worker that calls this after its present call, because its state may be broken."""
+    _retired.append(True)
 
 
 def _call_function(function: str, arguments: tuple[Any, ...]) -> tuple[Any, Exception | None]:

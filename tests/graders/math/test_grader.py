@@ -356,6 +356,16 @@ def test_a_slow_comparison_does_not_hide_an_equal_second_gold_answer():
 
 
 @pytest.mark.slow
+def test_a_worker_whose_comparison_was_stopped_is_replaced():
+    """Sympy may have been stopped between two steps that belong together, and grades wrong from then on."""
+    with GraderPool(1, timeout=60.0, modules=["gem.graders.math.warm"]) as pool:
+        before = pool.run("os:getpid")
+        slow = SameFormula(SLOW, parse("x+1"))
+        assert pool.run("gem.graders.math.engine:first_true_within", [slow], 0.2) is None
+        assert pool.run("os:getpid") != before
+
+
+@pytest.mark.slow
 def test_a_grading_timeout_raises_and_the_pool_recovers():
     hard = r"\sum_{k=1}^{800} \frac{1}{k^{k}}"
     with GraderPool(1, modules=["gem.graders.math.warm"]) as pool:

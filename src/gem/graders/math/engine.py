@@ -19,6 +19,7 @@ from itertools import permutations
 from typing import Any
 
 from gem._internal.text import short_repr
+from gem._internal.worker_pool import retire
 from gem.errors import BadValue, GraderError, require
 from gem.graders.math.lexer import words
 from gem.graders.math.tree import Num, Op, Quantity, Sym, Tree
@@ -152,6 +153,7 @@ def first_true_within(conditions: Sequence[Condition], seconds: float = CPU_SECO
                     return index
         except _CpuTimeExceeded:
             exceeded.append(condition)
+            retire()  # sympy may have been stopped between two steps that belong together
     for gold in _golds(exceeded):
         try:
             with _cpu_limit(seconds):
