@@ -110,6 +110,13 @@ def test_an_empty_last_block_is_no_program():
     assert program_in("```python\na\n```\n```python\n\n```") is None
 
 
+def test_a_tag_of_thinking_in_a_string_of_the_program_does_not_hide_it():
+    program = "print(input().split('</think>')[-1])\n"
+    assert program_in(fenced(program)) == program
+    assert program_in(f"<think>{fenced('draft')}</think>{chr(10)}{fenced(program)}") == program
+    assert program_in(f"<think>{fenced('draft')}</think> no") is None
+
+
 # Grading
 
 

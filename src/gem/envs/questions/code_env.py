@@ -212,8 +212,18 @@ def program_in(action: str) -> str | None:
     >>> program_in("```python\nprint(1)\n```\nIt prints:\n```text\n1\n```\n")
     'print(1)\n'
     """
-    programs = [block.code for block in code_blocks(outside_thinking(action)) if block.language in _PYTHON]
+    programs = _programs(outside_thinking(action))
+    if not programs and "think>" in action:  # the tag may be a string of the program
+        blocks = {block.code for block in code_blocks(action) if "think>" in block.code}
+        masked = action
+        for code in blocks:
+            masked = masked.replace(code, code.replace("think>", "think\0>"))
+        programs = [code.replace("think\0>", "think>") for code in _programs(outside_thinking(masked))]
     return programs[-1] if programs and programs[-1].strip() else None
+
+
+def _programs(text: str) -> list[str]:
+    return [block.code for block in code_blocks(text) if block.language in _PYTHON]
 
 
 def fenced(program: str) -> str:
