@@ -168,6 +168,8 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
     Returns:
         The canonical unit and the index after it; None if there is no unit.
     """
+    if at >= len(found):
+        return None
     first = found[at]
     if first.text == "frac" and at + 2 < len(found):  # \\frac{\\text{gal}}{\\text{min}}
         parts = [read_unit(token.inner, 0) if token.inner else None for token in found[at + 1 : at + 3]]

@@ -97,8 +97,8 @@ def _members(tree: Tree, declared: dict[str, str]) -> list[Tree] | None:
         parts = [_members(item, declared) for item in tree.args]
         return None if None in parts else [each for part in parts for each in part or ()]
     if is_op(tree, "where"):
-        tree, own = _parameters(tree)
-        return _members(tree, declared | own)
+        bare, own = _parameters(tree)
+        return None if bare is tree else _members(bare, declared | own)
     if is_op(tree, "mod"):
         _, value, modulus = _congruence(tree)
         return [Op("+", (value, Op("*", (modulus, Sym("q_1")))))]
