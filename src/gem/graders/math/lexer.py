@@ -216,7 +216,7 @@ def tokens(text: str) -> tuple[Token, ...]:
     """
     if len(text) > MAX_CHARS:
         raise TooLarge(f"longer than {MAX_CHARS} characters")
-    if text.isdigit() and text.isascii() and len(text) <= MAX_DIGITS:  # as most answers are
+    if text.isdecimal() and text.isascii() and len(text) <= MAX_DIGITS:  # as most answers are
         return (Token("number", text),)
     if max(_depth(text), text.count("\\begin")) > MAX_DEPTH:
         raise TooLarge(f"nested deeper than {MAX_DEPTH}")
@@ -543,6 +543,6 @@ def _exponent(found: Sequence[Token], end: int, token: Token) -> tuple[str, int]
         return "", end
     sign = rest[1].text if rest[1].text in "+-" and rest[1].kind == "sign" else ""
     digits = rest[2] if sign and len(rest) > 2 else rest[1]
-    if digits.kind != "number" or digits.spaced or not digits.text.isdigit() or len(digits.text) > 4:
+    if digits.kind != "number" or digits.spaced or not digits.text.isdecimal() or len(digits.text) > 4:
         return "", end
     return f"e{sign}{digits.text}", end + (3 if sign else 2)

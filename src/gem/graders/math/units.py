@@ -259,7 +259,7 @@ def _factor(found: Sequence[Token], at: int, marked: bool) -> tuple[str, int, in
         if texts == ["-"] and raised.kind == "sign" and step < len(found):
             texts, step = ["-", found[step].text], step + 1
         digits = "".join(texts)
-        if digits.lstrip("-").isdigit() and len(digits) < 4:
+        if digits.lstrip("-").isdecimal() and len(digits) < 4:
             return name, power * int(digits), step
         return None
     if end < len(found) and found[end].text in ("squared", "cubed"):

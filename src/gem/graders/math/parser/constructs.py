@@ -114,7 +114,7 @@ def derivative(p: Reader) -> Tree | None:
         return None
     over, under = over.replace("partial", "d"), under.replace("partial", "d")
     names = over[1:].lstrip("^23{}"), under[1:].rstrip("^23{}")
-    if len(under) > 1 and len(names[1]) == 1 and (len(names[0]) <= 1 or not names[0][0].isdigit()):
+    if len(under) > 1 and len(names[1]) == 1 and (len(names[0]) <= 1 or not names[0][0].isdecimal()):
         if over in ("d", "d^2", "d^3"):
             p.at += 2
             order = 1 if over == "d" else int(over[-1])

@@ -268,7 +268,7 @@ class Parser:
             if sign == ":":
                 parts = tree.args if is_op(tree, "ratio", "time") else (tree,)
                 digits = self.tokens[self.at - 1].text
-                is_time = len(digits) == 2 and digits.isdigit() and digits < "60" and parts[0] in HOURS
+                is_time = len(digits) == 2 and digits.isdecimal() and digits < "60" and parts[0] in HOURS
                 tree = Op("time" if is_time and (len(parts) == 1 or is_op(tree, "time")) else "ratio", (*parts, right))
             else:
                 tree = with_unit("*" if sign == "*" else "/", tree, right)
@@ -507,7 +507,7 @@ class Parser:
             mark = self.at
             self.at += 1
             return in_base(self, text) or self._back(mark, value)
-        if self.next.kind in ("letter", "word") and not self.next.spaced and not single and text.isdigit():
+        if self.next.kind in ("letter", "word") and not self.next.spaced and not single and text.isdecimal():
             if self.next.text in ("th", "st", "nd", "rd"):
                 self.at += 1
             return digits_in_base(self, text) or value
@@ -607,7 +607,7 @@ class Parser:
         if token.kind == "group":
             self.at += 1
             return Parser(token.inner).answer()
-        if token.kind == "number" and len(token.text) > 1 and token.text.isdigit():
+        if token.kind == "number" and len(token.text) > 1 and token.text.isdecimal():
             self.tokens = [
                 *self.tokens[: self.at],
                 Token("number", token.text[0]),

@@ -119,7 +119,7 @@ def repeating(p: Reader, text: str) -> Tree | None:
                 period, decimals = decimals[-size:], decimals
                 p.at += 1
                 break
-    if not period.isdigit():
+    if not period.isdecimal():
         p.at = mark
         return None
     head = text.partition(".")[0] or "0"
@@ -147,7 +147,7 @@ def in_base(p: Reader, text: str) -> Tree | None:
     token = p.next
     name = flat(token.inner) if token.kind == "group" else token.text
     name = name.strip("() ")
-    base = BASES.get(name, int(name) if name.isdigit() else 0)
+    base = BASES.get(name, int(name) if name.isdecimal() else 0)
     digits = text.upper()
     if (
         not 2 <= base <= 36

@@ -406,4 +406,4 @@ def tolerance(gold: Tree, question: Question) -> Fraction:
 
 def _significant(text: str) -> int:
     found = _SIGNIFICANT.search(text)
-    return 0 if found is None else int(found[1]) if found[1].isdigit() else int(spelled_value(found[1]) or 0)
+    return 0 if found is None else int(found[1]) if found[1].isdecimal() else int(spelled_value(found[1]) or 0)

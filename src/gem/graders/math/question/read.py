@@ -100,7 +100,7 @@ class Question:
                     found |= {name for each, name in items if each == "name"}
             elif text in _PHYSICAL or (text == "constant" and items[at - 1][1] in ("spring", "decay", "of", "force")):
                 found |= _names_after(items, at + 1 + (following == "of"), "and")
-            elif text in _MORE and following.isdigit() and (text == ">" or following != "0"):
+            elif text in _MORE and following.isdecimal() and (text == ">" or following != "0"):
                 found |= _names_before(items, at, ",", *_MORE)
             elif text == "0" and following == "<":
                 found |= _names_after(items, at + 2, *_LESS)
@@ -190,7 +190,7 @@ def _names_before(items: Items, end: int, *joints: str) -> set[str]:
 def _counts_from(items: Items, end: int) -> int:
     """Return the index of the first number of n = 1, 2, 3, … that ends at an index; 0 for another sequence."""
     start = end
-    while start > 1 and (items[start - 1][1] == "," or items[start - 1][1].isdigit()):
+    while start > 1 and (items[start - 1][1] == "," or items[start - 1][1].isdecimal()):
         start -= 1
     is_index = start > 1 and items[start - 1][1] == "=" and items[start - 2][0] == "name"
     return start if is_index and end > start and "_" not in items[start - 2][1] else 0
