@@ -29,6 +29,7 @@ from gem.errors import BadValue, GraderError, MissingDependency, require
 from gem.graders.base import Grade, gold_answers
 from gem.graders.math.engine import Condition, first_true
 from gem.graders.math.equal import Verdict, any_of, named, normal, rounded_equal, same
+from gem.graders.math.languages import translated
 from gem.graders.math.lexer import Malformed, TooLarge, tokens
 from gem.graders.math.parser import parse
 from gem.graders.math.question.forms import has_asked_form, in_asked_notation
@@ -191,6 +192,7 @@ def _is_integer(text: str) -> bool:
 
 def compare(answer: str, gold: str, question: str = "") -> Verdict:
     """Return whether an answer equals a reference answer, or the condition under which it does."""
+    answer, gold, question = (translated(text, question) for text in (answer, gold, question))
     q = read_question(question)
     ours, theirs = parse(answer), parse(gold)
     if ours == theirs:

@@ -458,6 +458,9 @@ class Parser:
             elif self.next.text in ("'", "''") and isinstance(tree, (Sym, Op)):
                 tree = self._primed(tree, self.next.text)
                 self.at += 1
+            elif self.next.text in ("'", "''") and isinstance(tree, Num):
+                tree = Quantity(tree, "arcminute" if self.next.text == "'" else "arcsecond")
+                self.at += 1
             elif self.next.text in "€£¥₹$" and isinstance(tree, Num):
                 tree = Quantity(tree, read_currency(self.next.text) or "")
                 self.at += 1

@@ -191,7 +191,7 @@ def _with_units(a: Tree, g: Tree, ask: Asked) -> tuple[Tree, Tree] | None:
     if {name for name, _ in dimensions_of(unit)[0]} == {"unit"}:
         kinds = frozenset({dimensions_of(ask.unit)[0]}) if ask.unit else ask.kind
         length = (("length", dict(dimensions_of(unit)[0])["unit"]),)
-        return (a.value, g) if kinds is None or length in kinds else None
+        return (a.value, g) if kinds is None or unit == ask.unit or length in kinds else None
     if not ask.unit:
         return (a, g) if _may_have(unit, ask) else None
     if (unit, ask.unit) in (("degree", "celsius"), ("degree", "fahrenheit")):

@@ -20,11 +20,12 @@ from gem.graders.math.values import approximate
 _SAYS_NOTHING = word_set(
     "an a the it its it's this that he she they there we you i is are was were be been has have had "
     "will would can do does did of in on at to by for with who which what value result number answer so "
-    "now then his her their o'clock she'll he'll it'll they'll there's that's exactly only , . : = '"
+    "now then therefore hence thus so his her their o'clock she'll he'll it'll they'll there's that's exactly only , . : = '"
 )
 _NEVER = word_set("wrong false incorrect not no never none nor neither or and but if unless maybe about than")
 _DENIALS = word_set("not impossible never cannot isn't can't doesn't")
 _DIVIDED = word_set("each every per apiece average mean difference left remain remaining more fewer less")
+_REASONS = word_set("since because as counterexample example e.g.")  # after them, an answer says why
 _VERBS = word_set("are is was were do does did has have will would can must should")
 _PRONOUNS = word_set("he she it his her him its")
 _OPENINGS = word_set(  # words at the beginning of a question that are no names
@@ -247,10 +248,10 @@ def _counted(asked: Sequence[str]) -> set[str]:
 
 def polarity(parts: Sequence[Piece], q: Question) -> str:
     """Return yes, no, true or false if an answer says so, and a rest that does not take it back; else ""."""
-    low = [part.casefold() if isinstance(part, str) else "" for part in parts if part not in (",", ".", ";", ":")]
+    low = [part.casefold() if isinstance(part, str) else "" for part in parts if part not in tuple(",.;:()")]
     if {"or", "but", "yes", "no", "true", "false"} & set(low[1:]):
         return ""
-    low = low[: next((i for i, word in enumerate(low) if word in ("since", "because", "as")), len(low))]
+    low = low[: next((i for i, word in enumerate(low) if word in _REASONS), len(low))]
     head = {"t": "true", "f": "false"}.get("".join(low[:1]), "".join(low[:1]))
     if head in ("yes", "no", "true", "false"):
         denies, such = bool(_DENIALS & set(low)), head == "no" and low[1:2] == ["such"] and low[-1][:5] == "exist"
