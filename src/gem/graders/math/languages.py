@@ -24,6 +24,9 @@ about: etwa, ungefähr, rund, circa, environ, aproximadamente, unos, cerca, ок
 maybe: vielleicht, wohl, möglicherweise, peut-être, quizás, talvez, возможно, может, 可能, 也许, 大概, たぶん, かもしれない, だろう
 wrong: falsch, неверно, 错
 but: aber, mais, pero, mas, но, 但, だが, であるが, しかし
+different: 不同, различных
+period: 周期, 最小正周期
+real number: 实数, 実数
 if: wenn, falls, si, se, если, 若, 如果, のとき
 for example: zum beispiel, beispielsweise, par exemple, por ejemplo, por exemplo, например, 例如, 例えば
 yes: ja, oui, sí, sim, да

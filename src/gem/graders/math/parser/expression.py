@@ -459,8 +459,9 @@ class Parser:
                 tree = self._primed(tree, self.next.text)
                 self.at += 1
             elif self.next.text in ("'", "''") and isinstance(tree, Num):
-                tree = Quantity(tree, "arcminute" if self.next.text == "'" else "arcsecond")
                 self.at += 1
+                double = self.tokens[self.at - 1].text == "''" or self.take("'")
+                tree = Quantity(tree, "arcsecond" if double else "arcminute")
             elif self.next.text in "€£¥₹$" and isinstance(tree, Num):
                 tree = Quantity(tree, read_currency(self.next.text) or "")
                 self.at += 1

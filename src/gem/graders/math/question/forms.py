@@ -103,6 +103,8 @@ def has_asked_form(answer: Tree, gold: Tree, question: Question) -> bool:
         return _asked_base(words) != 10 and int(answer.digits, answer.base) == _integer(g)
     if any(has(g) and not has(a) for phrases, has in _FORMS if _says(said, *phrases)):
         return False
+    if any(map(_is_power_of_ten, template)) and _is_scientific(g) and not _is_scientific(a):
+        return False
     if _A_PLUS_BI in template and _is_rectangular(g) and not _is_rectangular(a):
         return False
     is_power = _says(said, *_POWERS) or any(isinstance(part, Op) and part.head == "^" for part in template)
@@ -208,6 +210,11 @@ def _is_scientific(tree: Tree) -> bool:
         case Op("*", (Num(factor), Op("^", (Num(base), _)))):
             return 1 <= factor < 10 == base
     return isinstance(tree, Op) and tree.head == "^" and tree.args[0] == Num(Fraction(10))
+
+
+def _is_power_of_ten(part: str | Tree) -> bool:
+    r"""Return whether a part of a question is a \\times 10^n."""
+    return isinstance(part, Op) and any(power.args[0] == Num(Fraction(10)) for power in _ops(part, "^"))
 
 
 def _bases(tree: Tree) -> set[Tree]:
@@ -394,6 +401,8 @@ def _letters_of(tree: Tree) -> str:
             return name
         case Quantity(value, unit) if unit in _UNIT_DIGITS:
             return _letters_of(value) + _UNIT_DIGITS[unit]
+        case Phrase((Num() as zero, str(digits))):  # 0 xFF
+            return _letters_of(zero) + digits
         case Op("*" | "list", args):
             found = [_letters_of(arg) for arg in args]
             return "".join(found) if all(found) else ""

@@ -27,7 +27,10 @@ class Answer:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        return tokens(self.text)
+        found = tokens(self.text)
+        if len(found) == 1 and found[0].text == "array" and all(len(row) == 1 for row in found[0].rows):
+            return tuple(token for (row,) in found[0].rows for token in (*row, Token("sign", ";")))[:-1]
+        return found
 
     @cached_property
     def tree(self) -> Tree:
@@ -98,7 +101,7 @@ def _formula(found: Sequence[Token], at: int, before: Sequence[Piece]) -> tuple[
 
 
 def _ends_value(token: Token, bracket: Token) -> bool:
-    spaced = (bracket.spaced or bracket.text != "(") and token.kind in ("number", "group")
+    spaced = (bracket.spaced or bracket.marked or bracket.text != "(") and token.kind in ("number", "group")
     return spaced or token.kind == "word" or token.marked or token.text == "%"
 
 

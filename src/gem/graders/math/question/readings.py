@@ -39,7 +39,7 @@ _LISTED = re.compile(r"(?:\\(?:text|math)(?:bf|rm|it)?\s*\{)?(?<![\w\\])\(?([A-H
 _AROUND = re.compile(r"^(?:\\q?quad|\\[ ,;~\\]|[\s$~])+|(?:\\q?quad|\\[ ,;~\\]|[\s$~.,;])+$")
 _MARKS = "abcdefghi123456789①②③④⑤⑥⑦⑧⑨"
 _BETWEEN = frozenset({",", ";", "and", "&", "with"})
-_LINKS = word_set(": = is of are the The has have value")
+_LINKS = word_set(": = is of are the The has have gets get value")
 _CONDITIONS = word_set(", ; ( ) for where with when if and provided assuming all")
 _SEVERAL = (
     "select all",
@@ -80,6 +80,10 @@ def readings(answer: str, gold: str, question: Question) -> Iterator[Pair]:
 def _labels(a: Answer, g: Answer, q: Question) -> list[Pair] | None:
     """Compare labelled parts with the labels of the other answer, or in the order of the question."""
     ours, theirs = _labelled(a.parts), _labelled(g.parts)
+    if ours is None and theirs is not None:
+        ours = _labelled(a.parts, equations=True)
+    elif ours is not None and theirs is None:
+        theirs = _labelled(g.parts, equations=True)
     if ours is None:
         flipped = _labels(g, a, q) if theirs is not None else None
         return None if flipped is None else [(first, second) for second, first in flipped]
@@ -101,8 +105,10 @@ def _tuple(values: Iterable[Tree]) -> Op:
     return Op("tuple", tuple(values))
 
 
-def _labelled(parts: Sequence[Piece]) -> list[tuple[str, Tree]] | None:
-    """Return the labels and values of an answer in parts; None for other answers."""
+def _labelled(parts: Sequence[Piece], *, equations: bool = False) -> list[tuple[str, Tree]] | None:
+    """Return the labels and values of an answer in parts, of A = 5 too if ``equations``; None for other answers."""
+    if equations and len(parts) == 1 and isinstance(parts[0], Op):
+        parts = [piece for item in parts[0].args for piece in (item, ",")]
     groups: list[list[Piece]] = [[]]
     for index, part in enumerate(parts):
         starts = (part == "(" and parts[index + 2 : index + 3] == (")",)) or (isinstance(part, str) and part in CIRCLED)
@@ -114,6 +120,10 @@ def _labelled(parts: Sequence[Piece]) -> list[tuple[str, Tree]] | None:
     for group in filter(None, groups):
         if len(group) == 4 and group[0] == "(" and group[2] == ")":  # (a) 12
             group = [group[1].name if isinstance(group[1], Sym) else str(fraction_of(group[1])), group[3]]
+        elif equations and len(group) == 1 and isinstance(group[0], Relation) and isinstance(group[0].sides[0], Sym):
+            group = [group[0].sides[0].name, group[0].sides[-1]]
+        elif len(group) > 2 and isinstance(group[0], Sym) and group[1] in _LINKS:  # A: 5
+            group = [group[0].name, *group[1:]]
         words = [word.casefold() for word in words_of(group) if word not in _LINKS]
         trees = trees_of(group)
         both = words and isinstance(group[0], str) is isinstance(group[-1], str)  # words on both sides

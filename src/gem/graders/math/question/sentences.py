@@ -252,6 +252,7 @@ def polarity(parts: Sequence[Piece], q: Question) -> str:
     if {"or", "but", "yes", "no", "true", "false"} & set(low[1:]):
         return ""
     low = low[: next((i for i, word in enumerate(low) if word in _REASONS), len(low))]
+    low = low[:-1] if low[-1:] == ["for"] else low  # for example
     head = {"t": "true", "f": "false"}.get("".join(low[:1]), "".join(low[:1]))
     if head in ("yes", "no", "true", "false"):
         denies, such = bool(_DENIALS & set(low)), head == "no" and low[1:2] == ["such"] and low[-1][:5] == "exist"
