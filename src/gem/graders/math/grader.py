@@ -205,6 +205,9 @@ def compare(answer: str, gold: str, question: str = "") -> Verdict:
     for a, g in readings(answer, gold, q):
         if question:
             a, g = (said_of_asked(in_asked_notation(tree, q), q) or tree for tree in (a, g))
+            parts = zip(a.args, g.args, strict=False) if is_op(a, "tuple") and is_op(g, "tuple") else ()  # with labels
+            if not all(has_asked_form(x, y, q) for x, y in parts):
+                continue
         a, g = _decimal_commas(answer, normal(a), gold, normal(g))
         pair = in_asked_units(a, g, q)
         if pair is None:

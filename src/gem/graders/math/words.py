@@ -100,7 +100,10 @@ def meaning(phrase: Phrase) -> Tree:
             return EMPTY
         if len(texts) == 1:
             return Phrase((_day(texts[0]),))
-        texts = [_SAME.get(w, w) for w in texts if w not in ("the", "a", "an", "on", "it", "-", ".")]
+        counts = any(word.isdecimal() for word in texts)
+        texts = [
+            _SAME.get(w, w) for w in texts if w not in ("the", "a", "an", "on", "it", ".") and (w != "-" or counts)
+        ]
         return Phrase(tuple(texts[::-1] if len(texts) == 2 and texts[0].endswith("ly") else texts))
     trees = [part for part in words if not isinstance(part, str)]
     if texts == ["noon"] and trees == [Num(Fraction(12))]:

@@ -27,10 +27,7 @@ class Answer:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        found = tokens(self.text)
-        if len(found) == 1 and found[0].text == "array" and all(len(row) == 1 for row in found[0].rows):
-            return tuple(token for (row,) in found[0].rows for token in (*row, Token("sign", ";")))[:-1]
-        return found
+        return tokens(self.text)
 
     @cached_property
     def tree(self) -> Tree:

@@ -16,7 +16,7 @@ from gem.graders.math.lexer import words as word_set
 from gem.graders.math.parser import parse_tokens
 from gem.graders.math.question.pieces import CIRCLED, Answer, Piece, asked_tree, formulas, trees_of, words_of
 from gem.graders.math.question.read import Question
-from gem.graders.math.question.sentences import LEAST, MOST, bare, polarity, root, said_values
+from gem.graders.math.question.sentences import SAYS_NOTHING, LEAST, MOST, bare, polarity, root, said_values
 from gem.graders.math.tree import (
     ONE,
     ZERO,
@@ -67,6 +67,7 @@ def readings(answer: str, gold: str, question: Question) -> Iterator[Pair]:
     yield a.tree, g.tree
     if "?" in answer:
         return
+    yield from _alike_in_words(a, g)
     for rule in (_numbers, _points, _sorted, _restricted):
         yield from ((value, g.tree) for value in rule(a, g, question))
         yield from ((a.tree, value) for value in rule(g, a, question) if rule is _numbers)
@@ -127,7 +128,7 @@ def _labelled(parts: Sequence[Piece], *, equations: bool = False) -> list[tuple[
         words = [word.casefold() for word in words_of(group) if word not in _LINKS]
         trees = trees_of(group)
         both = words and isinstance(group[0], str) is isinstance(group[-1], str)  # words on both sides
-        if len(trees) != 1 or both or (isinstance(trees[0], Relation) and words):
+        if len(trees) != 1 or both or (isinstance(trees[0], Relation) and words and words[0] not in _MARKS):
             return None
         found.append((" ".join(words), trees[0]))
     named = sum(bool(label) for label, _ in found)
@@ -151,6 +152,31 @@ def _place(label: str, q: Question) -> int:
         if starts or hyphenated or asked[at : at + len(words)] == words or (len(words) == 1 and word == other):
             return at
     return -1
+
+
+def _alike_in_words(a: Answer, g: Answer) -> Iterator[Pair]:
+    """Yield the values of two texts with the same words, such as "maximum 2 (x = 0)" and "x = 0: maximum 2"."""
+    ours, theirs = _worded(a.parts), _worded(g.parts)
+    plain = all(trees and len(words) < 2 for words, trees in ours) and any(words for words, _ in ours)
+    if plain and [words for words, _ in ours] == [words for words, _ in theirs]:
+        yield tuple(_tuple(tree for _, trees in each for tree in trees) for each in (ours, theirs))  # type: ignore[misc]
+
+
+def _worded(parts: Sequence[Piece]) -> list[tuple[list[str], list[Tree]]]:
+    """Return the words and values of each item of an answer, in the order of the words."""
+    groups: list[list[Piece]] = [[]]
+    for part in parts:
+        groups.append([]) if part in _BETWEEN and len(trees_of(parts)) > 1 else groups[-1].append(part)
+    return sorted(
+        (
+            (
+                sorted(word for word in map(root, words_of(group)) if word not in SAYS_NOTHING | {"(", ")"}),
+                sorted(trees_of(group), key=lambda tree: not isinstance(tree, Relation)),
+            )
+            for group in groups
+        ),
+        key=lambda item: item[0],
+    )
 
 
 # --- choices and other texts ---

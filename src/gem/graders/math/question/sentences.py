@@ -17,7 +17,7 @@ from gem.graders.math.question.read import Question, words_in
 from gem.graders.math.tree import Num, Op, Quantity, Relation, Sym, Tree, mapped, names_in, substituted, walk
 from gem.graders.math.values import approximate
 
-_SAYS_NOTHING = word_set(
+SAYS_NOTHING = word_set(
     "an a the it its it's this that he she they there we you i is are was were be been has have had "
     "will would can do does did of in on at to by for with who which what value result number answer so "
     "now then therefore hence thus so his her their o'clock she'll he'll it'll they'll there's that's exactly only , . : = '"
@@ -197,7 +197,7 @@ def adds_nothing(parts: Sequence[Piece], q: Question) -> bool:
     after = [part for part in _words_after(parts, place)[:2] if part not in ("of", "in")]
     if after and after[0].istitle():
         return False
-    if noun := next((word for word in after if word.endswith("s") and word not in _VERBS | _SAYS_NOTHING), ""):
+    if noun := next((word for word in after if word.endswith("s") and word not in _VERBS | SAYS_NOTHING), ""):
         if {"percent", "percentage"} & set(asked) or (things and root(noun) not in things):
             return False  # 25 students if the question asks what percent they are, 12 girls if it counts boys
         known |= {root(noun)} & _roots(q.words) if "many" in asked and not things else set()
@@ -209,7 +209,7 @@ def adds_nothing(parts: Sequence[Piece], q: Question) -> bool:
             known.add(thing)
         compares = word in ("more", "less", "fewer") and not {"many", "much"} & set(takewhile(word.__ne__, asked))
         changes = compares or (word in _NEVER and (word, "than" in asked) != ("than", True))
-        if isinstance(part, str) and part and (changes or not (word in _SAYS_NOTHING or root(word) in known)):
+        if isinstance(part, str) and part and (changes or not (word in SAYS_NOTHING or root(word) in known)):
             return False
     return True
 
@@ -258,8 +258,8 @@ def polarity(parts: Sequence[Piece], q: Question) -> str:
         denies, such = bool(_DENIALS & set(low)), head == "no" and low[1:2] == ["such"] and low[-1][:5] == "exist"
         known = _roots([*q.words, *_DENIALS, "always", "such", "possible"])
         fits = such or len(low) == 1 or denies is (head in ("no", "false"))
-        return head if fits and all(root(word) in known or word in _SAYS_NOTHING for word in low[1:]) else ""
-    kept = [word for word in low if word not in _SAYS_NOTHING]
+        return head if fits and all(root(word) in known or word in SAYS_NOTHING for word in low[1:]) else ""
+    kept = [word for word in low if word not in SAYS_NOTHING]
     if "possible" in q.words and kept in (["possible"], ["not", "possible"], ["impossible"]):
         return "yes" if kept == ["possible"] else "no"
     return ""
