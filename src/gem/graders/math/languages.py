@@ -73,6 +73,7 @@ def _pattern(words: list[str]) -> re.Pattern[str]:
 
 _OTHER = [word for word in _WORDS if re.match(rf"[{_CJK}\u0400-\u04ff]", word)]
 _OTHERS, _ALL = _pattern(_OTHER), _pattern([word for word in _WORDS if word not in "，？。"])
+_LETTERS = re.compile(r"[^\W\d_]+")
 _LEFT = re.compile(f"[{_CJK}]")
 _CLAUSE = re.compile(f"[？。]|，(?=[{_CJK}])")
 _BASE = re.compile(r"(\d+)\s*(?:進法|进制)")
@@ -81,18 +82,19 @@ _HALVES = {"午前": "am", "上午": "am", "午後": "pm", "下午": "pm"}
 
 
 @lru_cache(maxsize=2048)
-def _is_foreign(question: str) -> bool:
-    known = (word for word in _ALL.findall(question) if len(word) > 3 or not word.isascii())
-    return not _ENGLISH & set(question.casefold().split()) and any(known)
+def _is_foreign(text: str) -> bool:
+    words = set(_LETTERS.findall(text.casefold()))
+    return not words & _ENGLISH and any(len(word) > 3 or not word.isascii() for word in words & _WORDS.keys())
 
 
 @lru_cache(maxsize=4096)
 def translated(text: str, question: str) -> str:
     """Return a question, or an answer to it, with the known words of other languages in English.
 
-    Words in Latin letters are translated if the question has no English words, but a long one of the table.
+    Words in Latin letters are translated if the question, or else the answer, has none of English and a long one of
+    another language.
     """
-    is_foreign = _is_foreign(question)
+    is_foreign = _is_foreign(question or text)
     if text.isascii() and not is_foreign:
         return text
     text = _CLOCK.sub(lambda match: f"{match[2]}:{match[3]} {_HALVES.get(match[1], '')}", text)

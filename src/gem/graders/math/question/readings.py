@@ -16,7 +16,7 @@ from gem.graders.math.lexer import words as word_set
 from gem.graders.math.parser import parse_tokens
 from gem.graders.math.question.pieces import CIRCLED, Answer, Piece, asked_tree, formulas, trees_of, words_of
 from gem.graders.math.question.read import Question
-from gem.graders.math.question.sentences import SAYS_NOTHING, LEAST, MOST, bare, polarity, root, said_values
+from gem.graders.math.question.sentences import LEAST, MOST, SAYS_NOTHING, bare, polarity, root, said_values
 from gem.graders.math.tree import (
     ONE,
     ZERO,
@@ -295,7 +295,7 @@ def _numbers(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
 
 
 def _points(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
-    """Yield the point of A(1, 2), the conclusion of "p = 1/2, so p + 1 = 3/2", and the eccentricity e = 1/2."""
+    """Yield the point of A(1, 2), the range f(x) < 3 of y < 3, the conclusion of "p = 1/2, so p + 1 = 3/2", and the eccentricity e = 1/2."""
     items = a.tree.args if isinstance(a.tree, Op) and a.tree.head in ("list", "and") else (a.tree,)
     points = [
         item.args[1]
@@ -309,6 +309,9 @@ def _points(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
         yield a.parts[-1]
     if isinstance(a.tree, Relation) and a.tree.sides[0] == Sym("e") and "eccentricity" in q.words:
         yield a.tree.sides[-1]
+    if "range" in q.words and "y" not in q.letters and isinstance(g.tree, Relation):  # y < 3 for f(x) < 3
+        values = [side for side in g.tree.sides if isinstance(side, Sym) and "(" in side.name]
+        yield from (substituted(a.tree, {"y": value}) for value in values)
 
 
 def _sorted(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:

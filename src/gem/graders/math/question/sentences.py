@@ -20,7 +20,8 @@ from gem.graders.math.values import approximate
 SAYS_NOTHING = word_set(
     "an a the it its it's this that he she they there we you i is are was were be been has have had "
     "will would can do does did of in on at to by for with who which what value result number answer so "
-    "now then therefore hence thus so his her their o'clock she'll he'll it'll they'll there's that's exactly only , . : = '"
+    "now then therefore hence thus so his her their o'clock she'll he'll it'll they'll there's that's "
+    "exactly only , . : = '"
 )
 _NEVER = word_set("wrong false incorrect not no never none nor neither or and but if unless maybe about than")
 _DENIALS = word_set("not impossible never cannot isn't can't doesn't")
@@ -71,6 +72,8 @@ def said_values(answer: Answer, short: Answer, q: Question) -> Iterator[Tree]:
             return
         if len(parts) == 1:
             yield from trees_of(parts)
+    if "many" in words_in(q.asked) and ":" in parts[2:] and isinstance(parts[0], Num):
+        parts = parts[: parts.index(":")]  # 4 solutions: x = …
     parts = [p for p in parts if not (isinstance(p, Sym) and p.name.casefold() in q.words)] or parts
     parts = _without_known(parts, q) if len(trees_of(parts)) > 1 else parts
     trees, name = trees_of(parts), [word.casefold() for word in words_of(short.parts)]
