@@ -191,7 +191,7 @@ def said_of_asked(tree: Tree, question: Question) -> Tree | None:
             return value
         case Relation((Op("mod", (number, _)), value), ("=",)):  # 17 mod 5 = 2
             given = {str(part) for word in words for part in ((word,) if isinstance(word, str) else walk(word))}
-            return tree if {str(number), _digits(number)} & given else None
+            return tree if {str(number), str(getattr(number, "exact", number))} & given else None
         case Relation((left, value), ("=",)):
             name = _name(left).removesuffix("^*")
         case _:
@@ -252,10 +252,6 @@ def _name(tree: Tree | str) -> str:
         case Op(head) if head not in COLLECTIONS or head == "ratio":
             return repr(sorted_terms(tree))
     return ""
-
-
-def _digits(tree: Tree) -> str:
-    return str(tree.exact) if isinstance(tree, Num) else ""
 
 
 def _function(tree: Tree) -> str:

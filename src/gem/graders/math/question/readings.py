@@ -159,7 +159,8 @@ def _alike_in_words(a: Answer, g: Answer) -> Iterator[Pair]:
     ours, theirs = _worded(a.parts), _worded(g.parts)
     plain = all(trees and len(words) < 2 for words, trees in ours) and any(words for words, _ in ours)
     if plain and [words for words, _ in ours] == [words for words, _ in theirs]:
-        yield tuple(_tuple(tree for _, trees in each for tree in trees) for each in (ours, theirs))  # type: ignore[misc]
+        first, second = (_tuple(tree for _, trees in each for tree in trees) for each in (ours, theirs))
+        yield first, second
 
 
 def _worded(parts: Sequence[Piece]) -> list[tuple[list[str], list[Tree]]]:
@@ -167,16 +168,9 @@ def _worded(parts: Sequence[Piece]) -> list[tuple[list[str], list[Tree]]]:
     groups: list[list[Piece]] = [[]]
     for part in parts:
         groups.append([]) if part in _BETWEEN and len(trees_of(parts)) > 1 else groups[-1].append(part)
-    return sorted(
-        (
-            (
-                sorted(word for word in map(root, words_of(group)) if word not in SAYS_NOTHING | {"(", ")"}),
-                sorted(trees_of(group), key=lambda tree: not isinstance(tree, Relation)),
-            )
-            for group in groups
-        ),
-        key=lambda item: item[0],
-    )
+    words = [[word for word in map(root, words_of(group)) if word not in SAYS_NOTHING | {"(", ")"}] for group in groups]
+    trees = [sorted(trees_of(group), key=lambda tree: not isinstance(tree, Relation)) for group in groups]
+    return sorted(zip(words, trees, strict=True), key=lambda item: item[0])
 
 
 # --- choices and other texts ---
@@ -295,7 +289,7 @@ def _numbers(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
 
 
 def _points(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
-    """Yield the point of A(1, 2), the range f(x) < 3 of y < 3, the conclusion of "p = 1/2, so p + 1 = 3/2", and the eccentricity e = 1/2."""
+    """Yield the point of A(1, 2), the conclusion of "p = 1/2, so p + 1 = 3/2", e = 1/2, and f(x) < 3 for y < 3."""
     items = a.tree.args if isinstance(a.tree, Op) and a.tree.head in ("list", "and") else (a.tree,)
     points = [
         item.args[1]
@@ -309,7 +303,7 @@ def _points(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
         yield a.parts[-1]
     if isinstance(a.tree, Relation) and a.tree.sides[0] == Sym("e") and "eccentricity" in q.words:
         yield a.tree.sides[-1]
-    if "range" in q.words and "y" not in q.letters and isinstance(g.tree, Relation):  # y < 3 for f(x) < 3
+    if "range" in q.words and "y" not in q.letters and isinstance(g.tree, Relation):
         values = [side for side in g.tree.sides if isinstance(side, Sym) and "(" in side.name]
         yield from (substituted(a.tree, {"y": value}) for value in values)
 
