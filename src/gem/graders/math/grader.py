@@ -29,6 +29,7 @@ from gem.errors import BadValue, GraderError, MissingDependency, require
 from gem.graders.base import Grade, gold_answers
 from gem.graders.math.engine import Condition, first_true
 from gem.graders.math.equal import Verdict, any_of, named, normal, rounded_equal, same
+from gem.graders.math.languages import translated
 from gem.graders.math.lexer import Malformed, TooLarge, tokens
 from gem.graders.math.parser import parse
 from gem.graders.math.question.forms import has_asked_form, in_asked_notation
@@ -195,6 +196,7 @@ def _is_integer(text: str) -> bool:
 
 def compare(answer: str, gold: str, question: str = "") -> Verdict:
     """Return whether an answer equals a reference answer, or the condition under which it does."""
+    answer, gold, question = (translated(text, question) for text in (answer, gold, question))
     q = read_question(question)
     ours, theirs = parse(answer), parse(gold)
     if ours == theirs:
@@ -207,6 +209,9 @@ def compare(answer: str, gold: str, question: str = "") -> Verdict:
     for a, g in readings(answer, gold, q):
         if question:
             a, g = (said_of_asked(in_asked_notation(tree, q), q) or tree for tree in (a, g))
+            parts = zip(a.args, g.args, strict=False) if is_op(a, "tuple") and is_op(g, "tuple") else ()  # with labels
+            if not all(has_asked_form(x, y, q) for x, y in parts):
+                continue
         a, g = _decimal_commas(answer, normal(a), gold, normal(g))
         pair = in_asked_units(a, g, q)
         if pair is None:

@@ -93,63 +93,10 @@ for _base, _letter in (
             _MARKED[_symbol] = _symbol
 
 
-_WORDS = {  # words of other languages and signs
-    **{
-        "厘米": "cm",
-        "米": "m",
-        "千米": "km",
-        "毫米": "mm",
-        "分米": "dm",
-        "克": "g",
-        "千克": "kg",
-        "公斤": "kg",
-        "吨": "t",
-    },
-    **{
-        "秒": "s",
-        "分钟": "min",
-        "小时": "h",
-        "天": "day",
-        "周": "week",
-        "月": "month",
-        "年": "year",
-        "元": "yen",
-        "度": "degree",
-    },
-    **{
-        "平方厘米": "cm^2",
-        "平方米": "m^2",
-        "立方厘米": "cm^3",
-        "立方米": "m^3",
-        "升": "l",
-        "毫升": "ml",
-        "°": "degree",
-        "%": "%",
-    },
-    **{"percent": "%", "pct": "%", "円": "yen", "Rs": "₹", "INR": "₹", "kmph": "km/h", "cc": "cm^3", "Å": "angstrom"},
-    **dict.fromkeys(
-        ("种", "个", "人", "次", "名", "件", "本", "個", "通り", "LE", "项", "条", "只", "位", "units"), "unit"
-    ),
-    **{
-        "Minuten": "min",
-        "Sekunden": "s",
-        "Tage": "day",
-        "Grad": "degree",
-        "minutos": "min",
-        "horas": "h",
-        "FE": "unit^2",
-    },
-    **{
-        "VE": "unit^3",
-        "日": "day",
-        "分": "min",
-        "時間": "h",
-        "岁": "year",
-        "Stunden": "h",
-        "heures": "h",
-        "metros": "m",
-    },
-    **{"sqm": "m^2", "Euro": "€", "cmq": "cm^2", "unit": "unit"},
+_WORDS = {  # other spellings; gem.graders.math.languages has those of other languages
+    **{"°": "degree", "%": "%", "percent": "%", "pct": "%", "Rs": "₹", "INR": "₹", "kmph": "km/h", "cc": "cm^3"},
+    **{"Å": "angstrom", "sqm": "m^2", "Euro": "€", "cmq": "cm^2", "FE": "unit^2", "VE": "unit^3"},
+    **dict.fromkeys("种 个 人 次 名 件 本 個 通り LE 项 条 只 位 units unit".split(), "unit"),  # noqa: SIM905
 }
 _CURRENCIES = {"$": "$", "USD": "$", "US$": "$", "€": "€", "EUR": "€", "£": "£", "GBP": "£", "¥": "¥", "₹": "₹"}
 

@@ -100,7 +100,9 @@ def meaning(phrase: Phrase) -> Tree:
             return EMPTY
         if len(texts) == 1:
             return Phrase((_day(texts[0]),))
-        return Phrase(tuple(_SAME.get(w, w) for w in texts if w not in ("the", "a", "an", "on", "it", "-", ".")))
+        silent = ("the", "a", "an", "on", "it", ".", *(() if any(map(str.isdecimal, texts)) else "-"))
+        texts = [_SAME.get(word, word) for word in texts if word not in silent]
+        return Phrase(tuple(texts[::-1] if len(texts) == 2 and texts[0].endswith("ly") else texts))
     trees = [part for part in words if not isinstance(part, str)]
     if texts == ["noon"] and trees == [Num(Fraction(12))]:
         return _MEANINGS["noon"]

@@ -110,6 +110,8 @@ def _titled(found: Sequence[Token]) -> Tree | None:
 
 def _labels_at(found: Sequence[Token], at: int) -> bool:
     texts = [token.text for token in found[at : at + 3]]
+    if texts[1:2] == [":"]:
+        return found[at].kind == "letter" and "A" <= texts[0] <= "H"
     return len(texts) == 3 and texts[0] == "(" and texts[2] == ")" and "A" <= texts[1] <= "H" and len(texts[1]) == 1
 
 

@@ -458,6 +458,10 @@ class Parser:
             elif self.next.text in ("'", "''") and isinstance(tree, (Sym, Op)):
                 tree = self._primed(tree, self.next.text)
                 self.at += 1
+            elif self.next.text in ("'", "''") and isinstance(tree, Num):
+                self.at += 1
+                double = self.tokens[self.at - 1].text == "''" or self.take("'")
+                tree = Quantity(tree, "arcsecond" if double else "arcminute")
             elif self.next.text in "€£¥₹$" and isinstance(tree, Num):
                 tree = Quantity(tree, read_currency(self.next.text) or "")
                 self.at += 1

@@ -258,9 +258,12 @@ def left_name(p: Reader) -> Sym | None:
     if p.next.text == "(" and (not p.next.spaced or name[-1] == "'"):
         end = next((i for i in range(p.at, len(p.tokens)) if p.tokens[i].text == ")"), 0)
         inside = p.tokens[p.at + 1 : end]
-        after = p.tokens[end + 1] if end + 1 < len(p.tokens) else END
+        script = flat(p.tokens[end + 1 : end + 3])
+        extreme = script if script in ("_max", "_min") else ""  # f(x)_{max}
+        last = end + 2 * bool(extreme)
+        after = p.tokens[last + 1] if last + 1 < len(p.tokens) else END
         if end and inside and after.text in RELATIONS and all(t.kind == "letter" or t.text in ",|" for t in inside):
-            p.at = end + 1
-            return Sym(f"{name}({','.join(t.text for t in inside if t.text != ',')})")
+            p.at = last + 1
+            return Sym(f"{name}({','.join(t.text for t in inside if t.text != ',')}){extreme}")
     p.at = mark
     return None

@@ -103,6 +103,9 @@ def has_asked_form(answer: Tree, gold: Tree, question: Question) -> bool:
         return _asked_base(words) != 10 and int(answer.digits, answer.base) == _integer(g)
     if any(has(g) and not has(a) for phrases, has in _FORMS if _says(said, *phrases)):
         return False
+    tens = any(Num(Fraction(10)) in _bases(part) for part in template if not isinstance(part, str))
+    if tens and _is_scientific(g) and not _is_scientific(a):
+        return False
     if _A_PLUS_BI in template and _is_rectangular(g) and not _is_rectangular(a):
         return False
     is_power = _says(said, *_POWERS) or any(isinstance(part, Op) and part.head == "^" for part in template)
@@ -394,6 +397,8 @@ def _letters_of(tree: Tree) -> str:
             return name
         case Quantity(value, unit) if unit in _UNIT_DIGITS:
             return _letters_of(value) + _UNIT_DIGITS[unit]
+        case Phrase((Num() as zero, str(digits))):  # 0 xFF
+            return _letters_of(zero) + digits
         case Op("*" | "list", args):
             found = [_letters_of(arg) for arg in args]
             return "".join(found) if all(found) else ""

@@ -12,6 +12,7 @@ from itertools import pairwise, takewhile
 from operator import itemgetter
 
 from gem.graders.math.question.forms import REWRITE, lower_text, parts, sentences, sorted_terms
+from gem.graders.math.question.pieces import asked_tree
 from gem.graders.math.question.read import Question
 from gem.graders.math.tree import COLLECTIONS, Num, Op, Phrase, Relation, Sym, Tree, walk
 
@@ -43,6 +44,7 @@ _DESCRIBED = {
     "abs": ("norm", "magnitude", "modulus", "length"),
     "det": ("determinant",),
     "max": ("max", "greatest"),
+    "*": ("dot product", "scalar product", "inner product"),
     "^": ("variance", "inverse"),
 }
 
@@ -187,6 +189,9 @@ def said_of_asked(tree: Tree, question: Question) -> Tree | None:
             return Op("list", sides) if set(operators) == {">" if falls else "<"} else tree
         case Relation((Sym("e"), value), ("=",)) if " eccentricity " in said:
             return value
+        case Relation((Op("mod", (number, _)), value), ("=",)):  # 17 mod 5 = 2
+            given = {str(part) for word in words for part in ((word,) if isinstance(word, str) else walk(word))}
+            return tree if {str(number), str(getattr(number, "exact", number))} & given else None
         case Relation((left, value), ("=",)):
             name = _name(left).removesuffix("^*")
         case _:
@@ -195,15 +200,17 @@ def said_of_asked(tree: Tree, question: Question) -> Tree | None:
     if extreme and any(f" {word}" in said for word in _OPPOSITE[extreme]):
         return None
     name = name.removesuffix(f"_{extreme}")
-    if name in asked or name.partition("(")[0] in asked or any(each.startswith(f"{name}(") for each in asked):
+    is_function = not extreme and any(each.startswith(f"{name}(") for each in asked)  # y for y(t)
+    if name in asked or name.partition("(")[0] in asked or is_function:
         return value if extreme or isinstance(left, Op) else tree
     if isinstance(left, Op) and left.head != "call":
         is_area = left.head == "*" and len(left.args) > 2 and name in map(_name, words)
-        described = _DESCRIBED.get(left.head, ("area",) if is_area else ())
+        described = (*_DESCRIBED.get(left.head, ()), *(("area",) if is_area else ()))
         return value if any(f" {word}" in said for word in described) else tree
     known_names = {
         part.name for each in words if not isinstance(each, str) for part in walk(each) if isinstance(part, Sym)
     }
+    known_names |= {each.partition("(")[0] for each in known_names}
     alike = any(_stem(name) == _stem(each) or name[:1] == each[:1] in ("∠", "\\") for each in asked)
     is_other = asked and name and (name in known_names or alike) and not any(_same_angle(name, each) for each in asked)
     return None if is_other else tree
@@ -231,7 +238,8 @@ def _asked(question: Question) -> list[Tree]:
                 asking = word.lower() in _ASKING | REWRITE or (asking and word.lower() in _BETWEEN)
             elif asking and not isinstance(word, Relation):
                 found.append(word)
-    return found
+    blanks = [text.strip() for text in question.text.split("$")[1::2]]
+    return [*found, *(asked_tree(text[:-1]) for text in blanks if text.endswith("="))]  # $x+y=$____
 
 
 def _name(tree: Tree | str) -> str:

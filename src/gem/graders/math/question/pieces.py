@@ -98,7 +98,7 @@ def _formula(found: Sequence[Token], at: int, before: Sequence[Piece]) -> tuple[
 
 
 def _ends_value(token: Token, bracket: Token) -> bool:
-    spaced = (bracket.spaced or bracket.text != "(") and token.kind in ("number", "group")
+    spaced = (bracket.spaced or bracket.marked or bracket.text != "(") and token.kind in ("number", "group")
     return spaced or token.kind == "word" or token.marked or token.text == "%"
 
 

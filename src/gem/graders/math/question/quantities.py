@@ -110,6 +110,7 @@ class Asked:
     """What a question says about the unit of its answer.
 
     Args:
+        is_counted: whether it asks how many of a unit are as much as another quantity.
         unit: in which the answer is counted, "%" for a percentage; "" if the question does not say it.
         scale: 1000 for "in thousands of dollars".
         things: the stems of the words after "how many".
@@ -120,6 +121,7 @@ class Asked:
         per: the unit after "per", as in "per hour"; "" if there are several.
     """
 
+    is_counted: bool
     unit: str
     scale: Fraction
     things: frozenset[str]
@@ -186,12 +188,14 @@ def _with_units(a: Tree, g: Tree, ask: Asked) -> tuple[Tree, Tree] | None:
         return _percentages(a, g) if {unit, gold_unit} <= {"", "%"} else None
     if unit == "%" or not (is_formula(_value(a)) and is_formula(_value(g))):
         return a, g
+    if ask.is_counted and unit and gold_unit == ask.unit != unit:
+        return None  # 1.75 h if it asks how many minutes
     if isinstance(g, Quantity) or not isinstance(a, Quantity):
         return (Quantity(a, ask.unit) if isinstance(g, Quantity) and not unit and ask.unit else a), g
     if {name for name, _ in dimensions_of(unit)[0]} == {"unit"}:
         kinds = frozenset({dimensions_of(ask.unit)[0]}) if ask.unit else ask.kind
         length = (("length", dict(dimensions_of(unit)[0])["unit"]),)
-        return (a.value, g) if kinds is None or length in kinds else None
+        return (a.value, g) if kinds is None or unit == ask.unit or length in kinds else None
     if not ask.unit:
         return (a, g) if _may_have(unit, ask) else None
     if (unit, ask.unit) in (("degree", "celsius"), ("degree", "fahrenheit")):
@@ -326,6 +330,7 @@ def asked(q: Question) -> Asked:
     first = next((i for i, word in enumerate(last) if word in _ASKING), 0)
     stop = next((i for i in range(first + 2, len(last)) if last[i] in _AFTER_NOUN), len(last))
     return Asked(
+        is_counted=any(last[i] == "many" and last[i + 2 : i + 3] in (["is"], ["are"]) for i in range(len(last))),
         unit=unit,
         scale=scale,
         things=frozenset(map(_stem, things)),

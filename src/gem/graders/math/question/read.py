@@ -9,9 +9,10 @@ from functools import cached_property, lru_cache
 
 from gem.graders.math.lexer import Token, TooLarge, tokens
 
-_WORD = re.compile(r"\\?[a-zA-Z]+(?:'[a-z]+)?|\d+(?:\.\d+)?|\S")
+_WORD = re.compile(r"\\?[^\W\d_]+(?:'[a-z]+)?|\d+(?:\.\d+)?|\S")
 _FAMILY = re.compile(
-    r"\bgeneral (?:solution|form|term)|\bdifferential equation|\b(?:ODE|recurrence)\b|\\d?dot\b|\\partial\b"
+    r"\bgeneral (?:solution|form|term)|\bdifferential equation|\b(?:ODE|recurrence)\b"
+    r"|\\d?dot\s*\{?[a-zA-Z\\]|\\partial\b"
     r"|\\frac\s*\{d|\bd[yxuvwP]/d[xt]\b|\b[yxuvfwzQPT]'+|\\prime|\barbitrary constants?\b"
     r"|\b(?:all|every) (?:[a-z-]+ ){0,3}(?:functions?|polynomials?|solutions?)\b",
     re.IGNORECASE,

@@ -16,7 +16,7 @@ from gem.graders.math.lexer import words as word_set
 from gem.graders.math.parser import parse_tokens
 from gem.graders.math.question.pieces import CIRCLED, Answer, Piece, asked_tree, formulas, trees_of, words_of
 from gem.graders.math.question.read import Question
-from gem.graders.math.question.sentences import LEAST, MOST, bare, polarity, root, said_values
+from gem.graders.math.question.sentences import LEAST, MOST, SAYS_NOTHING, bare, polarity, root, said_values
 from gem.graders.math.tree import (
     ONE,
     ZERO,
@@ -39,7 +39,7 @@ _LISTED = re.compile(r"(?:\\(?:text|math)(?:bf|rm|it)?\s*\{)?(?<![\w\\])\(?([A-H
 _AROUND = re.compile(r"^(?:\\q?quad|\\[ ,;~\\]|[\s$~])+|(?:\\q?quad|\\[ ,;~\\]|[\s$~.,;])+$")
 _MARKS = "abcdefghi123456789①②③④⑤⑥⑦⑧⑨"
 _BETWEEN = frozenset({",", ";", "and", "&", "with"})
-_LINKS = word_set(": = is of are the The has have value")
+_LINKS = word_set(": = is of are the The has have gets get value")
 _CONDITIONS = word_set(", ; ( ) for where with when if and provided assuming all")
 _SEVERAL = (
     "select all",
@@ -67,6 +67,7 @@ def readings(answer: str, gold: str, question: Question) -> Iterator[Pair]:
     yield a.tree, g.tree
     if "?" in answer:
         return
+    yield from _alike_in_words(a, g)
     for rule in (_numbers, _points, _sorted, _restricted):
         yield from ((value, g.tree) for value in rule(a, g, question))
         yield from ((a.tree, value) for value in rule(g, a, question) if rule is _numbers)
@@ -80,6 +81,10 @@ def readings(answer: str, gold: str, question: Question) -> Iterator[Pair]:
 def _labels(a: Answer, g: Answer, q: Question) -> list[Pair] | None:
     """Compare labelled parts with the labels of the other answer, or in the order of the question."""
     ours, theirs = _labelled(a.parts), _labelled(g.parts)
+    if ours is None and theirs is not None:
+        ours = _labelled(a.parts, equations=True)
+    elif ours is not None and theirs is None:
+        theirs = _labelled(g.parts, equations=True)
     if ours is None:
         flipped = _labels(g, a, q) if theirs is not None else None
         return None if flipped is None else [(first, second) for second, first in flipped]
@@ -101,8 +106,10 @@ def _tuple(values: Iterable[Tree]) -> Op:
     return Op("tuple", tuple(values))
 
 
-def _labelled(parts: Sequence[Piece]) -> list[tuple[str, Tree]] | None:
-    """Return the labels and values of an answer in parts; None for other answers."""
+def _labelled(parts: Sequence[Piece], *, equations: bool = False) -> list[tuple[str, Tree]] | None:
+    """Return the labels and values of an answer in parts, of A = 5 too if ``equations``; None for other answers."""
+    if equations and len(parts) == 1 and isinstance(parts[0], Op):
+        parts = [piece for item in parts[0].args for piece in (item, ",")]
     groups: list[list[Piece]] = [[]]
     for index, part in enumerate(parts):
         starts = (part == "(" and parts[index + 2 : index + 3] == (")",)) or (isinstance(part, str) and part in CIRCLED)
@@ -114,10 +121,14 @@ def _labelled(parts: Sequence[Piece]) -> list[tuple[str, Tree]] | None:
     for group in filter(None, groups):
         if len(group) == 4 and group[0] == "(" and group[2] == ")":  # (a) 12
             group = [group[1].name if isinstance(group[1], Sym) else str(fraction_of(group[1])), group[3]]
+        elif equations and len(group) == 1 and isinstance(group[0], Relation) and isinstance(group[0].sides[0], Sym):
+            group = [group[0].sides[0].name, group[0].sides[-1]]
+        elif len(group) > 2 and isinstance(group[0], Sym) and group[1] in _LINKS:  # A: 5
+            group = [group[0].name, *group[1:]]
         words = [word.casefold() for word in words_of(group) if word not in _LINKS]
         trees = trees_of(group)
         both = words and isinstance(group[0], str) is isinstance(group[-1], str)  # words on both sides
-        if len(trees) != 1 or both or (isinstance(trees[0], Relation) and words):
+        if len(trees) != 1 or both or (isinstance(trees[0], Relation) and words and words[0] not in _MARKS):
             return None
         found.append((" ".join(words), trees[0]))
     named = sum(bool(label) for label, _ in found)
@@ -141,6 +152,25 @@ def _place(label: str, q: Question) -> int:
         if starts or hyphenated or asked[at : at + len(words)] == words or (len(words) == 1 and word == other):
             return at
     return -1
+
+
+def _alike_in_words(a: Answer, g: Answer) -> Iterator[Pair]:
+    """Yield the values of two texts with the same words, such as "maximum 2 (x = 0)" and "x = 0: maximum 2"."""
+    ours, theirs = _worded(a.parts), _worded(g.parts)
+    plain = all(trees and len(words) < 2 for words, trees in ours) and any(words for words, _ in ours)
+    if plain and [words for words, _ in ours] == [words for words, _ in theirs]:
+        first, second = (_tuple(tree for _, trees in each for tree in trees) for each in (ours, theirs))
+        yield first, second
+
+
+def _worded(parts: Sequence[Piece]) -> list[tuple[list[str], list[Tree]]]:
+    """Return the words and values of each item of an answer, in the order of the words."""
+    groups: list[list[Piece]] = [[]]
+    for part in parts:
+        groups.append([]) if part in _BETWEEN and len(trees_of(parts)) > 1 else groups[-1].append(part)
+    words = [[word for word in map(root, words_of(group)) if word not in SAYS_NOTHING | {"(", ")"}] for group in groups]
+    trees = [sorted(trees_of(group), key=lambda tree: not isinstance(tree, Relation)) for group in groups]
+    return sorted(zip(words, trees, strict=True), key=lambda item: item[0])
 
 
 # --- choices and other texts ---
@@ -259,7 +289,7 @@ def _numbers(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
 
 
 def _points(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
-    """Yield the point of A(1, 2), the conclusion of "p = 1/2, so p + 1 = 3/2", and the eccentricity e = 1/2."""
+    """Yield the point of A(1, 2), the conclusion of "p = 1/2, so p + 1 = 3/2", e = 1/2, and f(x) < 3 for y < 3."""
     items = a.tree.args if isinstance(a.tree, Op) and a.tree.head in ("list", "and") else (a.tree,)
     points = [
         item.args[1]
@@ -273,6 +303,9 @@ def _points(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
         yield a.parts[-1]
     if isinstance(a.tree, Relation) and a.tree.sides[0] == Sym("e") and "eccentricity" in q.words:
         yield a.tree.sides[-1]
+    if "range" in q.words and "y" not in q.letters and isinstance(g.tree, Relation):
+        values = [side for side in g.tree.sides if isinstance(side, Sym) and "(" in side.name]
+        yield from (substituted(a.tree, {"y": value}) for value in values)
 
 
 def _sorted(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:

@@ -17,14 +17,16 @@ from gem.graders.math.question.read import Question, words_in
 from gem.graders.math.tree import Num, Op, Quantity, Relation, Sym, Tree, mapped, names_in, substituted, walk
 from gem.graders.math.values import approximate
 
-_SAYS_NOTHING = word_set(
+SAYS_NOTHING = word_set(
     "an a the it its it's this that he she they there we you i is are was were be been has have had "
     "will would can do does did of in on at to by for with who which what value result number answer so "
-    "now then his her their o'clock she'll he'll it'll they'll there's that's exactly only , . : = '"
+    "now then therefore hence thus so his her their o'clock she'll he'll it'll they'll there's that's "
+    "exactly only , . : = '"
 )
 _NEVER = word_set("wrong false incorrect not no never none nor neither or and but if unless maybe about than")
 _DENIALS = word_set("not impossible never cannot isn't can't doesn't")
 _DIVIDED = word_set("each every per apiece average mean difference left remain remaining more fewer less")
+_REASONS = word_set("since because as counterexample example e.g.")  # after them, an answer says why
 _VERBS = word_set("are is was were do does did has have will would can must should")
 _PRONOUNS = word_set("he she it his her him its")
 _OPENINGS = word_set(  # words at the beginning of a question that are no names
@@ -70,6 +72,8 @@ def said_values(answer: Answer, short: Answer, q: Question) -> Iterator[Tree]:
             return
         if len(parts) == 1:
             yield from trees_of(parts)
+    if "many" in words_in(q.asked) and ":" in parts[2:] and isinstance(parts[0], Num):
+        parts = parts[: parts.index(":")]  # 4 solutions: x = …
     parts = [p for p in parts if not (isinstance(p, Sym) and p.name.casefold() in q.words)] or parts
     parts = _without_known(parts, q) if len(trees_of(parts)) > 1 else parts
     trees, name = trees_of(parts), [word.casefold() for word in words_of(short.parts)]
@@ -196,7 +200,7 @@ def adds_nothing(parts: Sequence[Piece], q: Question) -> bool:
     after = [part for part in _words_after(parts, place)[:2] if part not in ("of", "in")]
     if after and after[0].istitle():
         return False
-    if noun := next((word for word in after if word.endswith("s") and word not in _VERBS | _SAYS_NOTHING), ""):
+    if noun := next((word for word in after if word.endswith("s") and word not in _VERBS | SAYS_NOTHING), ""):
         if {"percent", "percentage"} & set(asked) or (things and root(noun) not in things):
             return False  # 25 students if the question asks what percent they are, 12 girls if it counts boys
         known |= {root(noun)} & _roots(q.words) if "many" in asked and not things else set()
@@ -208,7 +212,7 @@ def adds_nothing(parts: Sequence[Piece], q: Question) -> bool:
             known.add(thing)
         compares = word in ("more", "less", "fewer") and not {"many", "much"} & set(takewhile(word.__ne__, asked))
         changes = compares or (word in _NEVER and (word, "than" in asked) != ("than", True))
-        if isinstance(part, str) and part and (changes or not (word in _SAYS_NOTHING or root(word) in known)):
+        if isinstance(part, str) and part and (changes or not (word in SAYS_NOTHING or root(word) in known)):
             return False
     return True
 
@@ -247,17 +251,18 @@ def _counted(asked: Sequence[str]) -> set[str]:
 
 def polarity(parts: Sequence[Piece], q: Question) -> str:
     """Return yes, no, true or false if an answer says so, and a rest that does not take it back; else ""."""
-    low = [part.casefold() if isinstance(part, str) else "" for part in parts if part not in (",", ".", ";", ":")]
+    low = [part.casefold() if isinstance(part, str) else "" for part in parts if part not in tuple(",.;:()")]
     if {"or", "but", "yes", "no", "true", "false"} & set(low[1:]):
         return ""
-    low = low[: next((i for i, word in enumerate(low) if word in ("since", "because", "as")), len(low))]
+    low = low[: next((i for i, word in enumerate(low) if word in _REASONS), len(low))]
+    low = low[:-1] if low[-1:] == ["for"] else low  # for example
     head = {"t": "true", "f": "false"}.get("".join(low[:1]), "".join(low[:1]))
     if head in ("yes", "no", "true", "false"):
         denies, such = bool(_DENIALS & set(low)), head == "no" and low[1:2] == ["such"] and low[-1][:5] == "exist"
         known = _roots([*q.words, *_DENIALS, "always", "such", "possible"])
         fits = such or len(low) == 1 or denies is (head in ("no", "false"))
-        return head if fits and all(root(word) in known or word in _SAYS_NOTHING for word in low[1:]) else ""
-    kept = [word for word in low if word not in _SAYS_NOTHING]
+        return head if fits and all(root(word) in known or word in SAYS_NOTHING for word in low[1:]) else ""
+    kept = [word for word in low if word not in SAYS_NOTHING]
     if "possible" in q.words and kept in (["possible"], ["not", "possible"], ["impossible"]):
         return "yes" if kept == ["possible"] else "no"
     return ""
