@@ -203,7 +203,7 @@ def compare(answer: str, gold: str, question: str = "") -> Verdict:
         return True
     if question:
         ours, theirs = in_asked_notation(ours, q), in_asked_notation(theirs, q)
-        if said_of_asked(ours, q) is None or not has_asked_form(ours, theirs, q):
+        if said_of_asked(ours, q) is None or not has_asked_form(*_decimal_commas(answer, ours, gold, theirs), q):
             return False
     verdicts: list[Verdict] = []
     for a, g in readings(answer, gold, q):
