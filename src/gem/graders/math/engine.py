@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,15 +19,14 @@ from itertools import permutations
 from typing import Any
 
 from gem._internal.text import short_repr
-from gem.errors import BadValue, GraderError, require
-from gem.graders.math.lexer import words
+from gem.errors import BadValue, GraderError
+from gem.graders.math.heads import HEADS, MAX_DIGITS, sympy_library
 from gem.graders.math.tree import Num, Op, Quantity, Sym, Tree
 
 DIGITS = 40  # decimal digits of numerical evaluation, in addition to twice the size of the formula
 AGREEMENT = 30  # decimal digits that must agree, in addition to the size of the formula
 CPU_SECONDS = 1.5  # limit on the CPU time of one comparison; typical formulas take milliseconds
 MAX_SIZE = 10_000  # size of a formula, in decimal digits, above which its value is undecided
-MAX_DIGITS = 100_000  # digits of the integers in a formula, in total
 POINTS = 6  # number of random points for expressions with variables; half of the values must be defined
 INTEGER_POINTS = 8  # number of integer points, for formulas that have a function in _STEPS
 CONFIRMING_DIGITS = 500  # a difference that vanishes is computed again with these digits
@@ -288,61 +287,15 @@ def _sympy(tree: Tree) -> Any:
         if not isinstance(matrix, Op) or matrix.head != "matrix":
             raise BadValue("a determinant of no matrix")
         return sympy.Matrix([[_sympy(cell) for cell in row.args] for row in matrix.args if isinstance(row, Op)]).det()
-    if (build := _builders().get(tree.head)) is None:
+    if tree.head not in HEADS or (build := HEADS[tree.head].symbolic) is None:
         raise BadValue(f"an operator {tree.head}")
-    return build(*map(_sympy, tree.args))
+    return (getattr(sympy, build) if isinstance(build, str) else build)(*map(_sympy, tree.args))
 
 
 def _sympy_name(tree: Tree) -> str:
     if not isinstance(tree, Sym):
         raise BadValue(f"not a name: {tree}")
     return tree.name
-
-
-@lru_cache(maxsize=1)
-def _builders() -> dict[str, Callable[..., Any]]:
-    """Return the sympy function of each head."""
-    s = sympy_library()
-    named = {
-        head: getattr(s, name)
-        for head, name in (
-            *(
-                (each, each)
-                for each in words("sin cos tan cot sec csc sinh cosh tanh coth sech csch exp floor erf arg")
-            ),
-            *(("ln", "log"), ("arcsin", "asin"), ("arccos", "acos"), ("arctan", "atan"), ("arccot", "acot")),
-            *(("arcsec", "asec"), ("arccsc", "acsc"), ("ceil", "ceiling"), ("!", "factorial"), ("abs", "Abs")),
-            *(("binom", "binomial"), ("max", "Max"), ("min", "Min"), ("Re", "re"), ("Im", "im"), ("gcd", "gcd")),
-            *(("lcm", "lcm"), ("sgn", "sign"), ("conjugate", "conjugate"), ("!!", "factorial2")),
-        )
-    }
-    return named | {
-        "+": lambda *args: s.Add(*args),
-        "*": lambda *args: s.Mul(*args),
-        "/": lambda a, b: a / b if b != 0 else s.nan,
-        "ratio": lambda a, b: a / b,
-        "time": lambda a, b: a / b,
-        "neg": lambda a: -a,
-        "mixed": lambda a, b: a + b,
-        "^": _sympy_power,
-        "sqrt": lambda a, n: -((-a) ** (1 / n)) if a.is_negative and n.is_odd else a ** (1 / n),
-        "log": lambda a, base=None: s.log(a) if base is None else s.log(a) / s.log(base),
-        "permutations": lambda n, k: s.factorial(n) / s.factorial(n - k),
-        "cis": lambda a: s.exp(s.I * a),
-        "Gamma": lambda a: s.factorial(a - 1),
-        "int": lambda f, x, *limits: s.Integral(f, (x, *limits)),
-        "sum": lambda f, x, low, high: s.Sum(f, (x, low, high)),
-        "prod": lambda f, x, low, high: s.Product(f, (x, low, high)),
-        "diff": lambda f, x: s.Derivative(f, x),
-    }
-
-
-def _sympy_power(base: Any, exponent: Any) -> Any:
-    """Return a power. Raises BadValue if it has too many digits."""
-    known = base.is_Rational and exponent.is_Rational
-    if known and abs(exponent) * math.log10(max(abs(base.p), base.q, 2)) > MAX_DIGITS:
-        raise BadValue(f"a number with more than {MAX_DIGITS} digits")
-    return base**exponent
 
 
 def _digits(expression: Any) -> float:
@@ -363,11 +316,6 @@ def _digits(expression: Any) -> float:
         size = abs(complex(expression.args[0])) if total < 10 else math.inf
         return size * math.log10(size + 1)
     return total
-
-
-@lru_cache(maxsize=1)
-def sympy_library() -> Any:
-    return require("sympy", extra="math")
 
 
 # --- equality ---

@@ -55,22 +55,20 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def spellings(text: str) -> dict[str, str]:
+    """Return the first word of each row for the others; rows end with a semicolon."""
+    rows = [row.split() for row in text.split(";")]
+    return {spelling: row[0] for row in rows for spelling in row[1:]}
+
+
 _TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<number>[0-9]+(?:\.[0-9]+)*|\.[0-9]+)|(?P<word>[^\W\d_]+)|\\(?P<command>[A-Za-z]+)|(?P<escaped>\\.)"
     r"|(?P<sign><=|>=|=<|!=|==|\*\*|\+/-|\+-|->|=>|\.\.\.|.)",
     re.DOTALL,
 )
-_GREEK = {letter: unicodedata.name(letter).split()[-1].lower() for letter in "αβγδεζηθικλμνξπρστυφχψω"} | {
-    "ϕ": "phi",
-    "Γ": "Gamma",
-    "Δ": "Delta",
-    "Θ": "Theta",
-    "Λ": "Lambda",
-    "Σ": "Sigma",
-    "Φ": "Phi",
-    "Ω": "Omega",
-    "λ": "lambda",
-}
+_GREEK = {letter: unicodedata.name(letter).split()[-1].lower() for letter in "αβγδεζηθικμνξπρστυφχψω"}
+_GREEK |= {letter: unicodedata.name(letter).split()[-1].capitalize() for letter in "ΓΔΘΣΦΩ"}
+_GREEK |= {"ϕ": "phi", "λ": "lambda", "Λ": "Lambda"}
 _GREEK_NAMES = frozenset(_GREEK.values()) | {"Pi", "Psi", "Xi", "ell", "hbar"}
 _UNICODE: dict[int, str] = str.maketrans(  # Unicode → the sign that tokens have, or LaTeX
     {
@@ -106,104 +104,27 @@ _TEXTS = words(
     "operatorname unit si"
 )
 _STYLES = words("mathbf boldsymbol bm pmb mathcal mathscr mathfrak cancel bcancel")
-_SPELLINGS = {  # commands and digraphs → the sign or command that tokens have
-    spelling: name
-    for name, spellings in {
-        "frac": "dfrac tfrac cfrac nicefrac sfrac flatfrac",
-        "binom": "dbinom tbinom",
-        "≤": "le leq leqslant leqq <= =<",
-        "≥": "ge geq geqslant geqq >=",
-        "≠": "ne neq !=",
-        "=": "==",
-        "≈": "approx simeq doteq fallingdotseq thickapprox approxeq",
-        "≡": "equiv",
-        "≅": "cong",
-        "∼": "sim",
-        "…": "ldots cdots dots dotsc dotsb vdots ddots ...",
-        "*": "times ast cdot bullet centerdot",
-        "^": "**",
-        "∅": "varnothing emptyset empty",
-        "°": "circ degree degrees textdegree",
-        "|": "lvert rvert vert mid",
-        "‖": "lVert rVert Vert",
-        "∪": "cup bigcup sqcup",
-        "∩": "cap bigcap",
-        "∖": "setminus backslash smallsetminus",
-        "↦": "mapsto",
-        "→": "to rightarrow longrightarrow Rightarrow implies Longrightarrow -> =>",
-        "∈": "in",
-        "∉": "notin",
-        "±": "pm +/- +-",
-        "∓": "mp",
-        "∞": "infty infinity infin oo",
-        "√": "surd",
-        "∠": "angle",
-        "Δ": "triangle Delta",
-        "∥": "parallel",
-        "⊥": "perp",
-        "¬": "neg lnot",
-        "∧": "land wedge",
-        "∨": "lor vee",
-        "∀": "forall",
-        "∃": "exists",
-        "⊂": "subset subseteq",
-        "⟨": "langle",
-        "⟩": "rangle",
-        "⌊": "lfloor",
-        "⌋": "rfloor",
-        "⌈": "lceil",
-        "⌉": "rceil",
-        "<": "lt",
-        ">": "gt",
-        "/": "div",
-        ":": "colon",
-        r"\{": "lbrace",
-        r"\}": "rbrace",
-        "[": "lbrack",
-        "]": "rbrack",
-        "(": "lparen",
-        ")": "rparen",
-        "$": "textdollar",
-        "£": "pounds textsterling",
-        "€": "euro texteuro EUR",
-        "'": "prime",
-        "''": "dprime",
-        "%": "percent textpercent",
-        "vec": "overrightarrow",
-        "overline": "bar",
-        "hat": "widehat",
-        r"\epsilon": "varepsilon epsilon",
-        r"\phi": "varphi phi",
-        r"\theta": "vartheta theta",
-        r"\rho": "varrho rho",
-        "i": "imath",
-        "j": "jmath",
-        "tan": "tg",
-        "cot": "ctg cotg",
-        "csc": "cosec",
-        "sin": "sen",
-        "arctan": "arctg atan",
-        "arccot": "arcctg",
-        "arcsin": "asin",
-        "arccos": "acos",
-        "sinh": "sh",
-        "cosh": "ch",
-        "tanh": "th",
-        "mod": "bmod",
-        "mathbbR": "R Reals",
-        "mathbbZ": "Z",
-        "mathbbN": "N",
-        "mathbbQ": "Q",
-        r"\mu": "textmu micro mu",
-        r"\pi": "pi",
-        r"\Omega": "ohm",
-    }.items()
-    for spelling in spellings.split()
-}
+_SPELLINGS = spellings(  # commands and digraphs → the sign or command that tokens have
+    r"""
+frac dfrac tfrac cfrac nicefrac sfrac flatfrac; binom dbinom tbinom; ≤ le leq leqslant leqq <= =<;
+≥ ge geq geqslant geqq >=; ≠ ne neq !=; = ==; ≈ approx simeq doteq fallingdotseq thickapprox approxeq; ≡ equiv;
+≅ cong; ∼ sim; … ldots cdots dots dotsc dotsb vdots ddots ...; * times ast cdot bullet centerdot; ^ **;
+∅ varnothing emptyset empty; ° circ degree degrees textdegree; | lvert rvert vert mid; ‖ lVert rVert Vert;
+∪ cup bigcup sqcup; ∩ cap bigcap; ∖ setminus backslash smallsetminus; ↦ mapsto;
+→ to rightarrow longrightarrow Rightarrow implies Longrightarrow -> =>; ∈ in; ∉ notin; ± pm +/- +-; ∓ mp;
+∞ infty infinity infin oo; √ surd; ∠ angle; Δ triangle Delta; ∥ parallel; ⊥ perp; ¬ neg lnot; ∧ land wedge; ∨ lor vee;
+∀ forall; ∃ exists; ⊂ subset subseteq; ⟨ langle; ⟩ rangle; ⌊ lfloor; ⌋ rfloor; ⌈ lceil; ⌉ rceil; < lt; > gt; / div;
+: colon; \{ lbrace; \} rbrace; [ lbrack; ] rbrack; ( lparen; ) rparen; $ textdollar; £ pounds textsterling;
+€ euro texteuro EUR; ' prime; '' dprime; % percent textpercent; vec overrightarrow; overline bar; hat widehat;
+\epsilon varepsilon epsilon; \phi varphi phi; \theta vartheta theta; \rho varrho rho; i imath; j jmath; tan tg;
+cot ctg cotg; csc cosec; sin sen; arctan arctg atan; arccot arcctg; arcsin asin; arccos acos; sinh sh; cosh ch;
+tanh th; mod bmod; mathbbR R Reals; mathbbZ Z; mathbbN N; mathbbQ Q; \mu textmu micro mu; \pi pi; \Omega ohm"""
+)
 _PLAIN_COMMANDS = words(  # commands that are often written without their backslash
     "sin cos tan cot sec csc arcsin arccos arctan arccot sinh cosh tanh log ln lg exp sqrt pi infty lim max min gcd lcm "
     "det sen tg ctg oo arctg arcctg cosec infinity asin acos atan frac binom theta alpha beta"
 )
+_PLAIN_IN_TEXT = words("arg cis Re Im Var span rank tr sgn adj ord")
 
 
 @lru_cache(maxsize=4096)
@@ -392,19 +313,7 @@ class _Lexer:
 
     def _mark(self, inner: Sequence[Token], spaced: bool) -> Iterator[Token]:
         name = "".join(token.text for token in inner)
-        if len(inner) == 1 and name in _PLAIN_COMMANDS | {
-            "arg",
-            "cis",
-            "Re",
-            "Im",
-            "Var",
-            "span",
-            "rank",
-            "tr",
-            "sgn",
-            "adj",
-            "ord",
-        }:
+        if len(inner) == 1 and name in _PLAIN_COMMANDS | _PLAIN_IN_TEXT:
             yield _named(name, spaced, marked=False)
             return
         for index, token in enumerate(inner):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from gem.graders.math.lexer import Token
+from gem.graders.math.lexer import Token, spellings
 
 Dimensions = tuple[tuple[str, int], ...]
 # canonical name → (dimensions with their exponents, factor to the base unit)
@@ -93,64 +93,13 @@ for _base, _letter in (
             _MARKED[_symbol] = _symbol
 
 
-_WORDS = {  # words of other languages and signs
-    **{
-        "厘米": "cm",
-        "米": "m",
-        "千米": "km",
-        "毫米": "mm",
-        "分米": "dm",
-        "克": "g",
-        "千克": "kg",
-        "公斤": "kg",
-        "吨": "t",
-    },
-    **{
-        "秒": "s",
-        "分钟": "min",
-        "小时": "h",
-        "天": "day",
-        "周": "week",
-        "月": "month",
-        "年": "year",
-        "元": "yen",
-        "度": "degree",
-    },
-    **{
-        "平方厘米": "cm^2",
-        "平方米": "m^2",
-        "立方厘米": "cm^3",
-        "立方米": "m^3",
-        "升": "l",
-        "毫升": "ml",
-        "°": "degree",
-        "%": "%",
-    },
-    **{"percent": "%", "pct": "%", "円": "yen", "Rs": "₹", "INR": "₹", "kmph": "km/h", "cc": "cm^3", "Å": "angstrom"},
-    **dict.fromkeys(
-        ("种", "个", "人", "次", "名", "件", "本", "個", "通り", "LE", "项", "条", "只", "位", "units"), "unit"
-    ),
-    **{
-        "Minuten": "min",
-        "Sekunden": "s",
-        "Tage": "day",
-        "Grad": "degree",
-        "minutos": "min",
-        "horas": "h",
-        "FE": "unit^2",
-    },
-    **{
-        "VE": "unit^3",
-        "日": "day",
-        "分": "min",
-        "時間": "h",
-        "岁": "year",
-        "Stunden": "h",
-        "heures": "h",
-        "metros": "m",
-    },
-    **{"sqm": "m^2", "Euro": "€", "cmq": "cm^2", "unit": "unit"},
-}
+_WORDS = spellings(  # words of other languages and signs → the canonical unit
+    """
+cm 厘米; m 米 metros; km 千米; mm 毫米; dm 分米; g 克; kg 千克 公斤; t 吨; s 秒 Sekunden; min 分钟 Minuten minutos 分;
+h 小时 horas 時間 Stunden heures; day 天 Tage 日; week 周; month 月; year 年 岁; yen 元 円; degree 度 ° Grad;
+cm^2 平方厘米 cmq; m^2 平方米 sqm; cm^3 立方厘米 cc; m^3 立方米; l 升; ml 毫升; % % percent pct; ₹ Rs INR; km/h kmph;
+angstrom Å; unit 种 个 人 次 名 件 本 個 通り LE 项 条 只 位 units unit; unit^2 FE; unit^3 VE; € Euro"""
+)
 _CURRENCIES = {"$": "$", "USD": "$", "US$": "$", "€": "€", "EUR": "€", "£": "£", "GBP": "£", "¥": "¥", "₹": "₹"}
 
 
