@@ -121,8 +121,8 @@ cot ctg cotg; csc cosec; sin sen; arctan arctg atan; arccot arcctg; arcsin asin;
 tanh th; mod bmod; mathbbR R Reals; mathbbZ Z; mathbbN N; mathbbQ Q; \mu textmu micro mu; \pi pi; \Omega ohm"""
 )
 _PLAIN_COMMANDS = words(  # commands that are often written without their backslash
-    "sin cos tan cot sec csc arcsin arccos arctan arccot sinh cosh tanh log ln lg exp sqrt pi infty lim max min gcd lcm "
-    "det sen tg ctg oo arctg arcctg cosec infinity asin acos atan frac binom theta alpha beta"
+    "sin cos tan cot sec csc arcsin arccos arctan arccot sinh cosh tanh log ln lg exp sqrt pi infty lim max min gcd "
+    "lcm det sen tg ctg oo arctg arcctg cosec infinity asin acos atan frac binom theta alpha beta"
 )
 _PLAIN_IN_TEXT = words("arg cis Re Im Var span rank tr sgn adj ord")
 

@@ -262,7 +262,7 @@ def piecewise(a: Tree, g: Tree, q: Question) -> Verdict | None:
     if None in found or not bounds:
         return None
     inner = [Fraction(value) for value in sorted(bounds)]
-    low, high, far = inner[0], inner[-1], max(1, abs(inner[0]), abs(inner[-1]))
+    low, high, far = inner[0], inner[-1], max(Fraction(1), abs(inner[0]), abs(inner[-1]))
     between = [x + (y - x) * part for x, y in pairwise(inner) for part in (Fraction(1, 2), Fraction(1, 3))]
     outside = [low - far, low - far * Fraction(7, 3), high + far, high + far * Fraction(7, 3)]
     (name,) = names
