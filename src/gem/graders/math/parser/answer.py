@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import lru_cache
 
 from gem.graders.math.lexer import Malformed, Token, tokens
-from gem.graders.math.parser.expression import Parser, by_items, phrase
-from gem.graders.math.parser.vocabulary import NotMath, flat, is_product, stripped
+from gem.graders.math.parser.expression import Parser
+from gem.graders.math.parser.vocabulary import FAILURES, MONTHS, SEPARATORS, NotMath, flat, infix, is_product, stripped
 from gem.graders.math.tree import REALS, Num, Op, Phrase, Relation, Sym, Tree, is_op
 from gem.graders.math.units import read_unit, spelled_value
 
@@ -30,20 +31,36 @@ def parse_tokens(found: Sequence[Token]) -> Tree:
     found = stripped(stripped(found)[_after_prose(stripped(found)) :])
     if not found:
         return Phrase(())
-    is_worded = all(token.kind in ("word", "letter") or token.text == "-" for token in found)
-    if is_worded and (value := spelled_value(" ".join(token.text for token in found))) is not None:
-        return Num(value)
+    if (value := _spelled(found)) is not None:
+        return value
     if (special := _special(found)) is not None:
         return special
     if len(found) == 1 and found[0].kind == "word" and len(found[0].text) > 2 and found[0].text[1] in "aeiou":
         return phrase(found)  # dog, which is not god
-    for name, head in (("over", "/"), ("choose", "binom")):
-        if (at := next((i for i, token in enumerate(found) if token.text == name and token.kind == "command"), 0)) > 0:
-            return Op(head, (parse_tokens(found[:at]), parse_tokens(found[at + 1 :])))
+    if (parts := infix(found)) is not None:
+        head, *sides = parts
+        return Op(head, tuple(map(parse_tokens, sides)))
+    return _formula(found) or _of_letters(found) or by_items(found)
+
+
+def parse_part(found: Sequence[Token]) -> Tree:
+    """Parse tokens as a formula, or else as items, or else as a phrase."""
+    return _formula(found) or by_items(found)
+
+
+def _formula(found: Sequence[Token]) -> Tree | None:
     try:
         return Parser(found).answer()
-    except (NotMath, RecursionError, ZeroDivisionError):
-        return _of_letters(found) or by_items(found)
+    except FAILURES:
+        return None
+
+
+def _spelled(found: Sequence[Token]) -> Tree | None:
+    """Return the number that tokens spell out in words; None for other tokens."""
+    if not all(token.kind in ("word", "letter") or token.text == "-" for token in found):
+        return None
+    value = spelled_value(" ".join(token.text for token in found))
+    return None if value is None else Num(value)
 
 
 def _of_letters(found: Sequence[Token]) -> Tree | None:
@@ -56,10 +73,7 @@ def _of_letters(found: Sequence[Token]) -> Tree | None:
     letters: list[Token] = []
     for token in found:
         letters += [Token("letter", c) for c in token.text] if token.kind == "word" else [token]
-    try:
-        return Parser(letters).answer()
-    except (NotMath, RecursionError, ZeroDivisionError):
-        return None
+    return _formula(letters)
 
 
 def _special(found: Sequence[Token]) -> Tree | None:
@@ -136,10 +150,7 @@ def _worded_base(found: Sequence[Token]) -> Tree | None:
     base = [token for token in found[at + 1 :] if token.text not in ("-", ")")]
     if not at or len(base) != 1 or len(before) != 1:
         return None
-    try:
-        return Parser([before[0], Token("sign", "_"), base[0]]).answer()
-    except NotMath:
-        return None
+    return _formula([before[0], Token("sign", "_"), base[0]])
 
 
 def _without(found: Sequence[Token]) -> Tree | None:
@@ -192,3 +203,68 @@ def _after_prose(found: Sequence[Token]) -> int:
         ):
             return index + 2
     return 0
+
+
+def by_items(found: Sequence[Token]) -> Tree:
+    """Parse the items of an answer one by one; an item that is no formula is a phrase."""
+    items, heads = _split(found)
+    if len(items) < 2 or any(token.text in MONTHS for token in found):
+        return phrase([token for token in found if token.text != ","])
+    trees: list[Tree] = []
+    for item in items:
+        trees.append(_formula(stripped(item)) or phrase(item))
+    if all(isinstance(tree, Phrase) for tree in trees) or any(
+        isinstance(tree, Phrase) and len(tree.parts) > 3 for tree in trees
+    ):
+        return phrase(found)
+    return Op("or" if "or" in heads else "and" if "and" in heads else "list", tuple(trees))
+
+
+def _split(found: Sequence[Token]) -> tuple[list[Sequence[Token]], set[str]]:
+    items, heads, start, depth = [], set[str](), 0, 0
+    for index, token in enumerate(found):
+        depth += (token.text in ("(", "[", "\\{", "⟨")) - (token.text in (")", "]", "\\}", "⟩"))
+        if depth <= 0 and token.text in SEPARATORS:
+            items.append(found[start:index])
+            heads.add(SEPARATORS[token.text])
+            start = index + 1
+    items.append(found[start:])
+    return [item for item in items if item], heads
+
+
+def phrase(found: Sequence[Token]) -> Tree:
+    """Return words with the formulas between them."""
+    if (value := _spelled(found)) is not None:
+        return value
+    parts: list[str | Tree] = []
+    at, dated = 0, any(token.text in MONTHS for token in found)
+    while at < len(found):
+        token = found[at]
+        article = token.text in ("a", "A", "I") and at + 1 < len(found) and found[at + 1].kind == "word"
+        if (
+            token.kind == "word"
+            or (token.kind == "letter" and (token.marked or article))
+            or token.text in ("'", '"', ".", "?")
+        ):
+            if token.text == "'" and parts and isinstance(parts[-1], str) and at + 1 < len(found):
+                parts[-1] += "'" + (found[at + 1].text if not found[at + 1].spaced else "")
+                at += 1 if not found[at + 1].spaced else 0
+            elif token.text == "-" or token.text.isalnum():
+                parts.append(token.text)
+            at += 1
+            continue
+        if token.kind == "number" and dated:
+            parts.append(Num(Fraction(token.text)))
+            at += 1
+            continue
+        parser = Parser(found[at:])
+        try:
+            tree = parser.relation()
+            if parser.at == 0:
+                raise NotMath(token.text)
+            parts.append(tree)
+            at += parser.at
+        except FAILURES:
+            parts.append(token.text if token.kind != "group" else flat(token.inner))
+            at += 1
+    return Phrase(tuple(parts))

@@ -171,7 +171,7 @@ def declaration(p: Parser) -> Tree | None:
         if token.kind == "letter" and not (
             text == "a" and end + 1 < len(p.tokens) and p.tokens[end + 1].kind == "word"
         ):
-            parser = p.inside(p.tokens[end:])
+            parser = p.fresh(p.tokens[end:])
             names.append(parser.name())
             end += parser.at
             continue

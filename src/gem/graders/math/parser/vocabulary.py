@@ -51,6 +51,9 @@ class NotMath(ValueError):
     """The tokens are no formula."""
 
 
+FAILURES = (NotMath, RecursionError, ZeroDivisionError)  # of the parser
+
+
 MONTHS = words("January February March April May June July August September October November December")
 _NOT_PRODUCTS = words(
     "or and is in no of to by at on if so as an we it he up be do my us go the for not all one two six ten per "
@@ -158,10 +161,19 @@ def stripped(found: Sequence[Token]) -> Sequence[Token]:
         if found[end - 1].text == "…" and found[end - 2].kind == "number":
             break
         end -= 1
-    if end - start == 1 and found[start].kind == "group" and not is_set(found[start]):
+    if end - start == 1 and found[start].kind == "group" and not is_set(found[start].inner):
         return stripped(found[start].inner)
     return found[start:end]
 
 
-def is_set(group: Token) -> bool:
-    return len(group.inner) > 2 and group.inner[1].text in ("|", "∈")
+def is_set(found: Sequence[Token]) -> bool:
+    return len(found) > 2 and found[1].text in ("|", "∈")
+
+
+def infix(found: Sequence[Token]) -> tuple[str, Sequence[Token], Sequence[Token]] | None:
+    r"""Split tokens at \over or \choose; None if they have neither."""
+    for name, head in (("over", "/"), ("choose", "binom")):
+        at = next((i for i, token in enumerate(found) if token.text == name and token.kind == "command"), 0)
+        if at:
+            return head, found[:at], found[at + 1 :]
+    return None
