@@ -8,9 +8,10 @@ from functools import lru_cache
 
 from gem.graders.math.lexer import Malformed, Token, tokens
 from gem.graders.math.parser.expression import Parser
-from gem.graders.math.parser.vocabulary import FAILURES, MONTHS, SEPARATORS, NotMath, flat, infix, is_product, stripped
+from gem.graders.math.parser.vocabulary import FAILURES, SEPARATORS, NotMath, flat, infix, is_product, stripped
 from gem.graders.math.tree import REALS, Num, Op, Phrase, Relation, Sym, Tree, is_op
 from gem.graders.math.units import read_unit, spelled_value
+from gem.graders.math.words import MONTHS
 
 
 @lru_cache(maxsize=4096)

@@ -54,7 +54,6 @@ class NotMath(ValueError):
 FAILURES = (NotMath, RecursionError, ZeroDivisionError)  # of the parser
 
 
-MONTHS = words("January February March April May June July August September October November December")
 _NOT_PRODUCTS = words(
     "or and is in no of to by at on if so as an we it he up be do my us go the for not all one two six ten per "
     "mod red yes odd any day old men how who you can cm mm km kg ml ft mi oz lb hr min sec deg sum dne pm am"
