@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -22,6 +21,7 @@ from gem.graders.math.tree import (
     Sym,
     Tree,
     is_op,
+    joined,
     mapped,
     names_in,
     substituted,
@@ -153,7 +153,7 @@ def _without_constant(tree: Tree) -> tuple[Tree, str] | None:
     rest = tuple(arg for arg in tree.args if arg not in constants)
     if len(constants) != 1 or not rest or constants[0].name in names_in(Op("+", rest)):
         return None
-    return (rest[0] if len(rest) == 1 else Op("+", rest)), constants[0].name
+    return joined("+", rest), constants[0].name
 
 
 def progressions(a: Tree, g: Tree, q: Question) -> Verdict | None:
@@ -300,12 +300,8 @@ def wheres(a: Tree, g: Tree, q: Question) -> Verdict | None:
     conditions = [tree.args[1:] if tree is not None else () for tree in trees]
     verdict = same(bare[0], bare[1], q)
     if conditions[0] and conditions[1] and not all(map(_is_declaration, (*conditions[0], *conditions[1]))):
-        return all_of((verdict, same(_joint(conditions[0]), _joint(conditions[1]), q)))
+        return all_of((verdict, same(joined("and", conditions[0]), joined("and", conditions[1]), q)))
     return verdict if all(_is_declaration(each) for side in conditions for each in side) else False
-
-
-def _joint(conditions: Sequence[Tree]) -> Tree:
-    return conditions[0] if len(conditions) == 1 else Op("and", tuple(conditions))
 
 
 def _is_declaration(tree: Tree) -> bool:

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from gem.graders.math.equal.core import Verdict, all_of, same, same_with
 from gem.graders.math.question.read import Question
-from gem.graders.math.tree import ONE, InBase, Num, Op, Phrase, Sym, Tree, is_op
+from gem.graders.math.tree import ONE, InBase, Num, Op, Phrase, Sym, Tree, is_op, joined
 from gem.graders.math.values import fraction_of
 from gem.graders.math.words import date_of
 
@@ -78,7 +78,7 @@ def _components(tree: Tree, size: int) -> Tree | None:
             return None
         marked = marked or "{" in axes[0].name
         factors.remove(axes[0])
-        factor: Tree = factors[0] if len(factors) == 1 else Op("*", tuple(factors)) if factors else ONE
+        factor: Tree = joined("*", factors) if factors else ONE
         factor = Op("/", (factor, *over)) if over else factor
         found[axis] = Op("neg", (factor,)) if is_op(term, "neg") else factor
     if not marked and len(found) < 2:
