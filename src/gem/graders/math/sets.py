@@ -8,10 +8,8 @@ from fractions import Fraction
 from itertools import pairwise
 
 from gem.graders.math.tree import (
-    EMPTY,
     INFINITY,
     MINUS_INFINITY,
-    ZERO,
     Interval,
     Num,
     Op,
@@ -138,8 +136,6 @@ def _relation_bounds(tree: Relation) -> Iterator[Tree | None]:
         variable, constant = (left, right) if names_in(left) else (right, left)
         if names_in(constant) or (is_op(constant, "list", "tuple")):
             roots: list[Tree] | None = None
-            if is_op(constant, "list") and isinstance(variable, Sym):
-                roots = list(constant.args)
         elif constant in (INFINITY, MINUS_INFINITY):
             roots = []
         else:
@@ -182,14 +178,11 @@ def _polynomial(tree: Tree) -> tuple[Fraction, Fraction, Fraction] | None:
         return _polynomial(Op("*", (tree.args[0], tree.args[0])))
     parts = [_polynomial(arg) for arg in tree.args]
     known = [part for part in parts if part is not None]
-    if len(known) < len(parts) or tree.head not in ("+", "neg", "*", "/"):
+    if len(known) < len(parts) or tree.head not in ("+", "neg", "*"):
         return None
     if tree.head in ("+", "neg"):
         sign = -1 if tree.head == "neg" else 1
         return tuple(sign * sum((part[i] for part in known), Fraction(0)) for i in range(3))  # type: ignore[return-value]
-    if tree.head == "/":
-        below = known[1]
-        return None if below[1] or below[2] or not below[0] else tuple(x / below[0] for x in known[0])  # type: ignore[return-value]
     product = [Fraction(1), Fraction(0), Fraction(0)]
     for part in known:
         full = [sum((product[i] * part[n - i] for i in range(3) if 0 <= n - i < 3), Fraction(0)) for n in range(5)]
@@ -255,8 +248,6 @@ def _holds(tree: Relation, x: float) -> bool:
     for side in tree.sides:
         if side in (INFINITY, MINUS_INFINITY):
             values.append(_float(side))
-        elif is_op(side, "list"):
-            return any(_is_at(item, x) for item in side.args) is (tree.operators[0] == "=")
         else:
             value = approximate(side, names)
             values.append(math.nan if value is None else value.real)
@@ -265,6 +256,3 @@ def _holds(tree: Relation, x: float) -> bool:
         if not {"<": left < right and not near, "≤": left <= right or near, "=": near, "≠": not near}[operator]:
             return False
     return True
-
-
-__all__ = ["EMPTY", "ZERO", "bounds_of", "same_real_sets"]

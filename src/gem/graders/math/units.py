@@ -203,22 +203,10 @@ def _factor(found: Sequence[Token], at: int, marked: bool) -> tuple[str, int, in
         raised = found[end + 1]
         texts = [token.text for token in raised.inner] if raised.kind == "group" else [raised.text]
         step = end + 2
-        if texts == ["-"] and raised.kind == "sign" and step < len(found):
-            texts, step = ["-", found[step].text], step + 1
         digits = "".join(texts)
         if digits.lstrip("-").isdigit() and len(digits) < 4:
             return name, power * int(digits), step
         return None
-    if end < len(found) and found[end].text in ("squared", "cubed"):
-        return name, 2 if found[end].text == "squared" else 3, end + 1
-    if (
-        end < len(found)
-        and found[end].kind == "number"
-        and found[end].text in ("2", "3")
-        and not found[end].spaced
-        and found[end].marked
-    ):
-        return name, int(found[end].text), end + 1
     return name, power, end
 
 
@@ -359,8 +347,6 @@ def spelled_value(text: str) -> Fraction | None:
             return None if whole is None or count is None else sign * (whole + count * size)
         elif word == "and" and seen and index + 1 < len(words):
             continue
-        elif word == "half" and index == 0 and words[1:] in (["dozen"], ["a", "dozen"]):
-            return Fraction(6)
         else:
             return None
         seen = True

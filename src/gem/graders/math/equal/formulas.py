@@ -54,7 +54,7 @@ def assignments(a: Tree, g: Tree, q: Question) -> Verdict | None:
         renamed = _renamed(name, value, gold_name)
         return equations(a, g, q) if renamed is None else same(renamed, gold_value, q)
     if any(isinstance(tree, Op) and _has_other_names(tree, name or gold_name) for tree in (a, g)):
-        return as_sets(a, g, q) or False
+        return False
     tree, other = (a, g) if name else (g, a)
     (name, value) = named(tree)
     equals = is_op(other, "list", "and", "or") and all(isinstance(item, Relation) for item in other.args)
@@ -84,8 +84,6 @@ def _bare(name: str) -> str:
             return name[len(command) + 2 :].replace("}", "", 1)
     if name[0] == "d" and name[2:4] == "/d" and len(name) == 5:  # dy/dx
         return f"{name[1]}'"
-    if name.startswith("∠") and len(name) == 4:
-        return f"∠{min(name[1:], name[:0:-1])}"
     return name
 
 
@@ -226,12 +224,8 @@ def equations(a: Tree, g: Tree, q: Question) -> Verdict | None:
     """Compare two equations, which are equal if they differ by a constant factor."""
     if not isinstance(a, Relation) or not isinstance(g, Relation) or a.operators != ("=",) or g.operators != ("=",):
         return None
-    if not all(map(is_formula, (*a.sides, *g.sides))):
-        return all_of(same(x, y, q) for x, y in zip(a.sides, g.sides, strict=True))
-    if names_in(a) != names_in(g):
+    if not all(map(is_formula, (*a.sides, *g.sides))) or names_in(a) != names_in(g):
         return False
-    if difference(a) == difference(g):
-        return True
     sides = [all_of(formulas(x, y, q) or False for x, y in zip(a.sides, g.sides, strict=True))] if names_in(a) else []
     return any_of((*sides, SameEquation(difference(a), difference(g))))
 

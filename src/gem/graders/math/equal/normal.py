@@ -91,8 +91,6 @@ def _transposed(tree: Tree) -> Tree:
 
 def _relation(tree: Relation) -> Tree:
     left, right = tree.sides[:2]
-    if tree.operators == ("=",) and any(is_op(each, "dots") for each in walk(left)):
-        return normal(right)  # 1 + 2 + … + n = n(n+1)/2
     if tree.operators == ("=",) and is_op(left, "mod"):
         return Op("mod", (Relation((left.args[0], right), ("≡",)), left.args[1]))  # 17 mod 5 = 2
     if tree.operators == ("≡",):
@@ -174,15 +172,10 @@ def _assignment(tree: Relation) -> Tree:
         right = normal(right)
         if not isinstance(left, Sym):
             return right if is_collection(right) else Relation((left, right), ("=",))
-        value, unit = split_unit(right, Quantity(ONE, "unit"))
-        if value != right and names_in(right) == {left.name}:
-            right = Quantity(value, unit)  # V = 12 V
         return right if is_op(right, "set") and left.name.isupper() else Relation((left, right), ("=",))  # S = {1, 2}
     if len(tree.sides) == 2 and tree.operators == ("∈",):
-        left, right = tree.sides
-        if is_op(left, "tuple"):
-            return normal(right)
-        return Relation((left, normal(right)), ("∈",))
+        left, right = tree.sides[0], normal(tree.sides[1])
+        return right if is_op(left, "tuple") else Relation((left, right), ("∈",))
     if set(tree.operators) == {"="} and all(isinstance(side, Sym) and names_in(side) for side in tree.sides[:-1]):
         return Op("and", tuple(Relation((side, tree.sides[-1]), ("=",)) for side in tree.sides[:-1]))  # m = n = 2
     if set(tree.operators) <= {">", "≥"}:

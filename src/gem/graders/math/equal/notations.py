@@ -51,11 +51,8 @@ def dates(a: Tree, g: Tree, q: Question) -> Verdict | None:
 def vectors(a: Tree, g: Tree, q: Question) -> Verdict | None:
     """Compare 2i - 3j with (2, -3), and a point P(1, 2) with (1, 2)."""
     for tree, other in ((a, g), (g, a)):
-        if is_op(tree, "binom") and is_op(other, "tuple"):
-            return same_with(tree, Op("tuple", tree.args), a, g, q)  # the point C(5, 2)
         if is_op(tree, "call") and len(tree.args) > 2 and is_op(other, "tuple"):
-            point = Op("tuple", tree.args[1:])
-            return same(point, g, q) if tree is a else same(a, point, q)
+            return same_with(tree, Op("tuple", tree.args[1:]), a, g, q)
     size = max((len(tree.args) for tree in (a, g) if is_op(tree, "tuple")), default=0)
     vectors = [_components(tree, size) for tree in (a, g)]
     if vectors == [None, None] or not (size or None not in vectors):

@@ -117,7 +117,7 @@ def _titled(found: Sequence[Token]) -> Tree | None:
         return None
     if len(rest) > 2 and rest[1].text == "↦":
         name = f"{flat(title)}({rest[0].text})"
-        return Relation((Sym(name.replace("^-1", "^-1")), parse_tokens(rest[2:])), ("=",))
+        return Relation((Sym(name), parse_tokens(rest[2:])), ("=",))
     if len(title) == 1 and any(token.text == "=" for token in rest) and any(token.kind == "letter" for token in rest):
         return parse_tokens(rest) if title[0].text not in [token.text for token in rest] else None
     return None

@@ -79,17 +79,19 @@ def signed_set(p: Parser, tree: Tree) -> Tree:
     while p.take("^", "_"):
         marks += flat([p.pop()])
     if tree is REALS:
-        if marks in ("+", ">0", "+*", "*+"):
-            return Interval(ZERO, INFINITY, (False, False))
-        if marks in ("-", "<0"):
-            return Interval(MINUS_INFINITY, ZERO, (False, False))
-        if marks in ("≥0", "0+"):
-            return Interval(ZERO, INFINITY, (True, False))
-        return Op("minus", (REALS, Op("set", (ZERO,)))) if marks in ("*", "×") else Sym(f"ℝ^{marks}")
+        return _SIGNED_REALS.get(marks, Sym(f"ℝ^{marks}"))
     name = tree.name if isinstance(tree, Sym) else ""
     if marks in ("+", ">0", "*", "+*", "*+", "≥1") and name in ("ℤ", "ℕ"):
         return Sym("ℤ+") if marks != "*" or name == "ℕ" else Sym("ℤ*")
     return Sym("ℕ") if marks in ("≥0", "0") and name == "ℤ" else Sym(f"{name}^{marks}")
+
+
+_SIGNED_REALS: dict[str, Tree] = {
+    **dict.fromkeys(("+", ">0", "+*", "*+"), Interval(ZERO, INFINITY, (False, False))),
+    **dict.fromkeys(("-", "<0"), Interval(MINUS_INFINITY, ZERO, (False, False))),
+    **dict.fromkeys(("≥0", "0+"), Interval(ZERO, INFINITY, (True, False))),
+    **dict.fromkeys(("*", "×"), Op("minus", (REALS, Op("set", (ZERO,))))),
+}
 
 
 def fraction(p: Parser) -> Tree:
@@ -163,9 +165,6 @@ def arguments(p: Parser, name: str) -> tuple[Tree, ...]:
     tree = p.power()
     while continues_argument(p.next):
         tree = product(tree, p.power())
-    if p.next.text == "/" and isinstance(tree, (Num, Sym)) and p.peek().kind == "number" and p.peek(2).kind == "end":
-        p.at += 1
-        tree = Op("/", (tree, p.power()))
     return (Op("neg", (tree,)) if negative else tree,)
 
 
@@ -263,10 +262,8 @@ def figure(p: Parser, sign: str) -> Tree:
         letters += p.pop().text
     if not letters and p.next.kind == "letter":
         letters = p.name().name
-    elif not letters and sign == "∠":
-        letters = p.pop().text if p.next.kind == "number" else ""
-        if not letters:
-            raise NotMath(sign)
+    if not letters and sign == "∠":
+        raise NotMath(sign)
     return Sym(f"{sign}{letters}")
 
 

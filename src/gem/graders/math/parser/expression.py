@@ -324,9 +324,6 @@ class Parser(Cursor):
         if texts in (("°",), ("o",), ("\\circ",), ("°", "°")):
             self.at += 1
             return names.degrees(self, tree)
-        if texts and set(texts) <= {"'", "''"}:
-            self.at += 1
-            return self._primed(tree, "".join(texts))
         if texts in (("T",), ("top",), ("intercal",), ("t",)) and is_collection(tree):
             self.at += 1
             return Op("transpose", (tree,))
@@ -349,14 +346,6 @@ class Parser(Cursor):
         self.expect("∞")
         return INFINITY
 
-    def _primed(self, tree: Tree, marks: str) -> Tree:
-        match tree:
-            case Sym(name):
-                return Sym(name + marks)
-            case Op("call", (Sym(name), *given)):
-                return Op("call", (Sym(name + marks), *given))
-        raise NotMath("a prime after a value")
-
     def postfix(self, tree: Tree) -> Tree:
         while self.next.kind == "sign":
             if self.take("!"):
@@ -368,7 +357,7 @@ class Parser(Cursor):
             elif self.take("°"):
                 tree = names.degrees(self, tree)
             elif self.next.text in ("'", "''") and isinstance(tree, (Sym, Op)):
-                tree = self._primed(tree, self.pop().text)
+                raise NotMath("a prime after a value")
             elif self.next.text in _CURRENCY_SIGNS and isinstance(tree, Num):
                 tree = Quantity(tree, read_currency(self.pop().text) or "")
             else:
@@ -480,8 +469,6 @@ class Parser(Cursor):
         if is_set(inner):  # {x|x>1} without backslashes
             return braces(Parser([*inner, Token("sign", "\\}")]))
         tree = self.inside(inner)
-        if isinstance(tree, Sym) and self.take("_"):
-            return Sym(f"{tree.name}_{flat([self.pop()])}")
         return Op("set", tree.args) if is_op(tree, "list", "and", "or") else tree
 
     def argument(self) -> Tree:

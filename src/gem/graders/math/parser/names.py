@@ -16,26 +16,18 @@ if TYPE_CHECKING:
 def call(p: Parser) -> Tree:
     """Read a name, or a function of it as in f(x+1), or a coefficient such as C_6^3."""
     first = p.next.text
-    if first == "R" and p.peek().text == "$":
-        p.at += 1
-        return p.sign()
     if first in ("C", "A", "P") and p.peek().text in ("_", "^") and (found := chosen(p, first)) is not None:
         return found
     if first == "C" and p.peek().text == "(" and p.peek(2).kind == "number" and p.peek(3).text == ",":
         p.at += 2
         return Op("binom", pair_in_brackets(p))
-    if first == "\\Gamma" and p.peek().text == "(":
-        p.at += 2
-        tree = Op("Gamma", (p.sum(),))
-        p.expect(")")
-        return tree
     name = p.name()
     base = name.name.rstrip("'")
     if p.next.text == "^" and flat(p.peek().inner) == "-1" and base in CALLED:
         p.at += 2
         name = Sym(f"{name.name}^-1")
     bracket = p.next.text
-    if bracket in ("(", "[") and not p.next.spaced and (base in CALLED or (base in ("g", "h") and is_variable(p))):
+    if bracket in ("(", "[") and not p.next.spaced and base in CALLED:
         p.at += 1
         p.bars += 1
         arguments = p.items()
@@ -55,13 +47,6 @@ def pair_in_brackets(p: Parser) -> tuple[Tree, Tree]:
     if not is_op(inside, "list") or len(inside.args) != 2:
         raise NotMath("two arguments")
     return inside.args[0], inside.args[1]
-
-
-def is_variable(p: Parser) -> bool:
-    """Return whether a bracket holds a formula of one of the usual variables, as in g(x+1)."""
-    end = next((i for i in range(p.at, len(p.tokens)) if p.tokens[i].text == ")"), p.at)
-    letters = {token.text for token in p.tokens[p.at : end] if token.kind in ("letter", "word")}
-    return len(letters) == 1 and letters <= {"n", "t", "x", "y", "z"}
 
 
 def chosen(p: Parser, letter: str) -> Tree | None:
