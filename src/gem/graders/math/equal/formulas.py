@@ -84,6 +84,8 @@ def _bare(name: str) -> str:
             return name[len(command) + 2 :].replace("}", "", 1)
     if name[0] == "d" and name[2:4] == "/d" and len(name) == 5:  # dy/dx
         return f"{name[1]}'"
+    if name.startswith("∠") and len(name) == 4:
+        return f"∠{min(name[1:], name[:0:-1])}"
     return name
 
 

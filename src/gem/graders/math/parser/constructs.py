@@ -125,7 +125,7 @@ def root(p: Parser) -> Tree:
         index = p.sum()
         p.expect("]")
     if p.next.kind == "number" and p.next.spaced:
-        return Op("sqrt", (p.number(single=True), index))
+        return Op("sqrt", (p.primary(single=True), index))
     return Op("sqrt", (p.primary() if p.next.text == "(" else p.argument(), index))
 
 

@@ -10,32 +10,27 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from gem.graders.math.lexer import Token
-from gem.graders.math.parser import names
-from gem.graders.math.parser.constructs import braces, bracket, command, environment, figure
+from gem.graders.math.parser import atoms, names
+from gem.graders.math.parser.constructs import command, environment
 from gem.graders.math.parser.cursor import Cursor
 from gem.graders.math.parser.vocabulary import (
     CONDITIONS,
     DECLARING,
     END,
-    FUNCTIONS,
     HOURS,
     RELATIONS,
     SEPARATORS,
     NotMath,
     flat,
-    infix,
     is_condition,
     is_product,
-    is_set,
     negated,
     product,
     with_conditions,
     with_unit,
 )
 from gem.graders.math.tree import (
-    EMPTY,
     INFINITY,
-    TWO,
     Interval,
     Num,
     Op,
@@ -48,12 +43,10 @@ from gem.graders.math.tree import (
     joined,
     names_in,
 )
-from gem.graders.math.units import SCALES, read_currency, read_unit
+from gem.graders.math.units import CURRENCY_SIGNS, SCALES, read_currency, read_unit
 
 _SET_OPERATORS = {"∪": "cup", "U": "cup", "∩": "cap", "∖": "minus"}
 _SIGNS = {"+": "+", "-": "neg", "±": "pm", "∓": "mp"}
-_PAIRED = {"⌊": ("floor", "⌋"), "⌈": ("ceil", "⌉")}
-_CURRENCY_SIGNS = ("$", "€", "£", "¥", "₹")
 
 
 class Parser(Cursor):
@@ -358,7 +351,7 @@ class Parser(Cursor):
                 tree = names.degrees(self, tree)
             elif self.next.text in ("'", "''") and isinstance(tree, (Sym, Op)):
                 raise NotMath("a prime after a value")
-            elif self.next.text in _CURRENCY_SIGNS and isinstance(tree, Num):
+            elif self.next.text in CURRENCY_SIGNS and isinstance(tree, Num):
                 tree = Quantity(tree, read_currency(self.pop().text) or "")
             else:
                 break
@@ -374,41 +367,18 @@ class Parser(Cursor):
         """
         match self.next.kind:
             case "number":
-                return self.number(single=single)
+                return atoms.number(self, single=single)
             case "letter":
                 return self.name() if single else names.call(self)
             case "group":
-                return self.group()
+                return atoms.group(self)
             case "word":
-                return self.letters()
+                return atoms.letters(self)
             case "environment":
                 return environment(self, self.pop())
             case "command":
                 return command(self)
-        return names.prefixed(self) if self.next.text in ("^", "_") else self.sign()
-
-    def number(self, *, single: bool = False) -> Tree:
-        text = self.pop().text
-        if text.count(".") > 1 or not text.isascii():
-            raise NotMath(f"a number {text}")
-        if (period := names.repeating(self, text)) is not None:
-            return period
-        mantissa, _, exponent = text.partition("e")
-        power = int(exponent or 0)
-        if abs(power) > 1000:
-            raise NotMath("an exponent over 1000")
-        value = Num(Fraction(text), len(mantissa.partition(".")[2]) - power if "." in text or exponent else None)
-        if single:
-            return value
-        mark = self.at
-        if self.take("_"):
-            if (written := names.in_base(self, text)) is not None:
-                return written
-            self.at = mark
-        elif self.next.kind in ("letter", "word") and not self.next.spaced and text.isdigit():
-            self.take("th", "st", "nd", "rd")
-            return names.digits_in_base(self, text) or value
-        return value
+        return names.prefixed(self) if self.next.text in ("^", "_") else atoms.sign(self)
 
     def name(self) -> Sym:
         """Read a letter with its subscript and primes."""
@@ -429,48 +399,6 @@ class Parser(Cursor):
             else:
                 return Sym(name)
 
-    def letters(self) -> Tree:
-        """Read a word of plain text as a product of letters."""
-        token, mark = self.next, self.at
-        if self.take("const", "constant"):
-            return Sym("C")
-        if self.peek().text == "_" and token.text.isalpha() and set(token.text.upper()) <= set("ABCDEF"):
-            self.at += 2
-            if (written := names.in_base(self, token.text)) is not None:
-                return written
-            self.at = mark
-        under = self.peek(2).text
-        if token.text[0] == "d" == under[:1] and self.peek().text == "/" and len(under) == 2:
-            self.at += 3
-            return Sym(f"{token.text}/{under}")
-        if token.marked or not (is_product(token.text) or (len(self.tokens) == 1 and len(token.text) == 2)):
-            raise NotMath(f"a word {token.text!r}")
-        parser = Parser([*(Token("letter", c, token.spaced) for c in token.text), *self.tokens[self.at + 1 :]])
-        tree = parser.power()
-        while parser.at < len(token.text):
-            tree = product(tree, parser.power())
-        self.at += 1 + parser.at - len(token.text)
-        return tree
-
-    def group(self) -> Tree:
-        if (bare := _headless(self.next)) is not None:
-            self.replace(*bare)
-            return self.primary()
-        inner = self.pop().inner
-        if not inner:
-            return names.prefixed(self) if self.next.text in ("^", "_") else self.power()
-        if (parts := infix(inner)) is not None:
-            head, *sides = parts
-            return Op(head, tuple(map(self.inside, sides)))
-        if len(inner) == 1 and inner[0].kind == "letter" and self.next.text in ("_", "'"):  # {a}_{n}
-            self.at -= 1
-            self.replace(inner[0])
-            return names.call(self)
-        if is_set(inner):  # {x|x>1} without backslashes
-            return braces(Parser([*inner, Token("sign", "\\}")]))
-        tree = self.inside(inner)
-        return Op("set", tree.args) if is_op(tree, "list", "and", "or") else tree
-
     def argument(self) -> Tree:
         """Read the argument of a command: a group, a digit or one token."""
         text = self.next.text
@@ -480,54 +408,3 @@ class Parser(Cursor):
             self.replace(Token("number", text[0]), Token("number", text[1:]))
             return Num(Fraction(self.pop().text))
         return Op("neg", (self.argument(),)) if self.take("-") else self.primary(single=True)
-
-    def sign(self) -> Tree:
-        match text := self.pop().text:
-            case "∞":
-                return INFINITY
-            case "∅":
-                return EMPTY
-            case "…":
-                return Op("dots")
-            case "√":
-                return Op("sqrt", (self.primary(), TWO))
-            case "∠" | "Δ":
-                return figure(self, text)
-            case "(" | "[" | "]" | "⟨":
-                return bracket(self, text)
-            case "\\{":
-                return braces(self)
-            case "⌊" | "⌈":
-                head, closing = _PAIRED[text]
-                tree = self.sum()
-                self.expect(closing)
-                return Op(head, (tree,))
-            case "|" | "‖":
-                in_set, self.in_set = self.in_set, False
-                self.bars += 1
-                tree = self.sum()
-                self.bars -= 1
-                self.in_set = in_set
-                self.expect(text)
-                return Op("det" if is_op(tree, "matrix") else "abs", (tree,))
-            case "+":
-                return self.signed()
-            case "-":
-                return Op("neg", (self.power(),))
-        if text not in _CURRENCY_SIGNS:
-            raise NotMath(f"a sign {text!r}")
-        negative = self.take("-")
-        if self.next.kind not in ("number", "command"):
-            raise NotMath("no amount")
-        value = self.factors()
-        return Quantity(Op("neg", (value,)) if negative else value, read_currency(text) or text)
-
-
-def _headless(group: Token) -> tuple[Token, ...] | None:
-    r"""Return the tokens of a group that is a function without its argument, as {\log}_{2} is; None for others."""
-    first = group.inner[0] if group.inner else END
-    inner = _headless(first) if first.kind == "group" else (first,) if first.text in FUNCTIONS else None
-    scripts = group.inner[1:]
-    if inner is None or len(scripts) % 2 or any(token.text not in ("_", "^") for token in scripts[::2]):
-        return None
-    return (*inner, *scripts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from gem.graders.math.parser.vocabulary import BASES, CALLED, DECLARING, END, RELATIONS, NotMath, flat
@@ -27,7 +28,7 @@ def call(p: Parser) -> Tree:
         p.at += 2
         name = Sym(f"{name.name}^-1")
     bracket = p.next.text
-    if bracket in ("(", "[") and not p.next.spaced and base in CALLED:
+    if bracket in ("(", "[") and not p.next.spaced and (base in CALLED or (base in ("g", "h") and is_variable(p))):
         p.at += 1
         p.bars += 1
         arguments = p.items()
@@ -47,6 +48,13 @@ def pair_in_brackets(p: Parser) -> tuple[Tree, Tree]:
     if not is_op(inside, "list") or len(inside.args) != 2:
         raise NotMath("two arguments")
     return inside.args[0], inside.args[1]
+
+
+def is_variable(p: Parser) -> bool:
+    """Return whether a bracket holds a formula of one of the usual variables, as in g(x+1)."""
+    inner = takewhile(lambda token: token.text != ")", p.tokens[p.at :])
+    letters = {token.text for token in inner if token.kind in ("letter", "word")}
+    return len(letters) == 1 and letters <= {"n", "t", "x", "y", "z"}
 
 
 def chosen(p: Parser, letter: str) -> Tree | None:
@@ -181,7 +189,7 @@ def with_smaller(p: Parser, tree: Quantity) -> Quantity:
     mark = p.at
     p.take("and", ",")
     if p.next.kind == "number" and tree.unit not in ("%", "degree"):
-        value = p.number()
+        value = p.primary()
         found = read_unit(p.tokens, p.at, marked=True) if p.at < len(p.tokens) else None
         factor = conversion(tree.unit, found[0]) if found is not None else None
         if found is not None and factor is not None and factor > 1:
