@@ -134,13 +134,9 @@ def _relation_bounds(tree: Relation) -> Iterator[Tree | None]:
         return
     for left, right in pairwise(tree.sides):
         variable, constant = (left, right) if names_in(left) else (right, left)
-        if names_in(constant) or (is_op(constant, "list", "tuple")):
-            roots: list[Tree] | None = None
-        elif constant in (INFINITY, MINUS_INFINITY):
-            roots = []
-        else:
-            roots = _solutions(variable, constant)
-        yield from roots if roots is not None else (None,)
+        if constant not in (INFINITY, MINUS_INFINITY):
+            is_value = not names_in(constant) and not is_op(constant, "list", "tuple")
+            yield from (_solutions(variable, constant) if is_value else None) or (None,)
 
 
 def _solutions(tree: Tree, value: Tree) -> list[Tree] | None:

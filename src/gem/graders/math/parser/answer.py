@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from gem.graders.math.lexer import Malformed, Token, tokens
 from gem.graders.math.parser.expression import Parser
-from gem.graders.math.parser.vocabulary import FAILURES, SEPARATORS, NotMath, flat, infix, is_product, stripped
+from gem.graders.math.parser.vocabulary import END, FAILURES, SEPARATORS, flat, infix, is_product, stripped
 from gem.graders.math.tree import REALS, Num, Op, Phrase, Relation, Sym, Tree, is_op
 from gem.graders.math.units import read_unit, spelled_value
 from gem.graders.math.words import MONTHS
@@ -96,14 +96,10 @@ def _labelled(found: Sequence[Token]) -> Tree | None:
     if not size or len(letter) != 1 or not "A" <= letter.upper() <= "H" or (letter.islower() and size < 2):
         return None
     rest = found[size:]
-    if rest and (
-        rest[0].text in ("and", "or", ",", ";", "&", "is", *"ABCDEFGH")
-        or any(_labels_at(rest, i) for i in range(len(rest)))
-    ):
+    follows = rest[0].text if rest else ""
+    if follows in ("and", "or", ",", ";", "&", "is", *"ABCDEFGH") or any(_labels_at(rest, i) for i in range(len(rest))):
         return None
-    if size == 3 and rest[:1] and rest[0].text in ("^", "_", "+", "-", "*", "/", "=", "(", "!"):
-        return None
-    if letter.islower() and rest:
+    if (size == 3 and follows in ("^", "_", "+", "-", "*", "/", "=", "(", "!")) or (letter.islower() and rest):
         return None
     return Op("label", (Sym(letter.upper()), *((parse_tokens(rest),) if rest else ())))
 
@@ -134,11 +130,8 @@ def _worded_name(found: Sequence[Token]) -> Tree | None:
     left = found[:at]
     if len(left) > 3 and left[-1].text == ")" and left[-3].text == "(" and left[-2].kind == "letter":
         left = left[:-3]  # Dom(g) = …
-    if (
-        not left
-        or any(token.text == "=" for token in found[at + 1 :])
-        or not all(token.kind == "word" and (token.marked or not is_product(token.text)) for token in left)
-    ):
+    is_worded = all(token.kind == "word" and (token.marked or not is_product(token.text)) for token in left)
+    if not left or not is_worded or any(token.text == "=" for token in found[at + 1 :]):
         return None
     return Relation((Sym(" ".join(token.text for token in left)), parse_tokens(found[at + 1 :])), ("=",))
 
@@ -158,15 +151,11 @@ def _without(found: Sequence[Token]) -> Tree | None:
     """Parse "all real numbers except 2 and 3"; None for other tokens."""
     at = next((i for i, token in enumerate(found) if token.text in ("except", "but", "excluding")), 0)
     words = {token.text for token in found[:at]}
-    if (
-        not at
-        or not words & {"real", "reals", "mathbbR"}
-        or not words <= {"all", "real", "reals", "numbers", "any", "the", "x", "mathbbR"}
-    ):
+    known = {"all", "real", "reals", "numbers", "any", "the", "x", "mathbbR"}
+    if not at or not words & {"real", "reals", "mathbbR"} or not words <= known:
         return None
-    points = parse_tokens(
-        [token for token in found[at + 1 :] if token.text not in ("for", "x", "=", "when", "where", "at")]
-    )
+    kept = [token for token in found[at + 1 :] if token.text not in ("for", "x", "=", "when", "where", "at")]
+    points = parse_tokens(kept)
     items = points.args if is_op(points, "list", "and", "or") else (points,)
     return Op("minus", (REALS, Op("set", items)))
 
@@ -197,11 +186,8 @@ def _after_prose(found: Sequence[Token]) -> int:
     for index, token in enumerate(found[:8]):
         if token.kind not in ("word", "letter") and token.text not in (",", "^"):
             return 0
-        if (
-            token.text.casefold() in ("answer", "ans")
-            and index + 1 < len(found)
-            and found[index + 1].text in ("is", ":", "=")
-        ):
+        following = found[index + 1].text if index + 1 < len(found) else ""
+        if token.text.casefold() in ("answer", "ans") and following in ("is", ":", "="):
             return index + 2
     return 0
 
@@ -240,32 +226,23 @@ def phrase(found: Sequence[Token]) -> Tree:
     parts: list[str | Tree] = []
     at, dated = 0, any(token.text in MONTHS for token in found)
     while at < len(found):
-        token = found[at]
-        article = token.text in ("a", "A", "I") and at + 1 < len(found) and found[at + 1].kind == "word"
-        if (
-            token.kind == "word"
-            or (token.kind == "letter" and (token.marked or article))
-            or token.text in ("'", '"', ".", "?")
-        ):
-            if token.text == "'" and parts and isinstance(parts[-1], str) and at + 1 < len(found):
-                parts[-1] += "'" + (found[at + 1].text if not found[at + 1].spaced else "")
-                at += 1 if not found[at + 1].spaced else 0
-            elif token.text == "-" or token.text.isalnum():
-                parts.append(token.text)
-            at += 1
-            continue
+        token, after = found[at], found[at + 1] if at + 1 < len(found) else END
+        is_letter = token.kind == "letter" and (
+            token.marked or (token.text in ("a", "A", "I") and after.kind == "word")
+        )
         if token.kind == "number" and dated:
             parts.append(Num(Fraction(token.text)))
-            at += 1
-            continue
-        parser = Parser(found[at:])
-        try:
-            tree = parser.relation()
-            if parser.at == 0:
-                raise NotMath(token.text)
-            parts.append(tree)
-            at += parser.at
-        except FAILURES:
-            parts.append(token.text if token.kind != "group" else flat(token.inner))
-            at += 1
+        elif token.text == "'" and parts and isinstance(parts[-1], str) and after is not END:
+            parts[-1] += "'" + (after.text if not after.spaced else "")
+            at += not after.spaced
+        elif token.kind == "word" or is_letter:
+            parts.append(token.text)
+        elif token.text not in ("'", '"', ".", "?"):
+            parser = Parser(found[at:])
+            try:
+                parts.append(parser.relation())
+                at += parser.at - 1
+            except FAILURES:
+                parts.append(flat([token]))
+        at += 1
     return Phrase(tuple(parts))

@@ -60,6 +60,9 @@ _NOT_PRODUCTS = words(
 )
 
 
+_VAGUE = words("approximately about roughly all exactly")
+
+
 def product(left: Tree, right: Tree) -> Tree:
     factors = [each for side in (left, right) for each in (side.args if is_op(side, "*") else (side,))]
     return Op("*", tuple(factors))
@@ -90,13 +93,8 @@ def row(tree: Tree) -> Tree:
 
 def is_product(word: str) -> bool:
     """Return whether letters of plain text are a product of variables, such as xy and ABC, and not a word."""
-    if (
-        not word.isascii()
-        or word in _NOT_PRODUCTS
-        or word.lower() in ("am", "pm", "dne")
-        or len(word) > 4
-        or (len(word) > 2 and word.istitle() and set(word[:2].lower()) & set("aeiou"))
-    ):
+    is_name = len(word) > 2 and word.istitle() and bool(set(word[:2].lower()) & set("aeiou"))
+    if not word.isascii() or len(word) > 4 or word.lower() in ("am", "pm", "dne") or word in _NOT_PRODUCTS or is_name:
         return False
     if word.isupper():
         return True
@@ -148,11 +146,7 @@ def stripped(found: Sequence[Token]) -> Sequence[Token]:
     start, end = 0, len(found)
     while start < end and (found[start].text in ("=", "≈", '"', "`", ":", ",", "→", "∴")):
         start += 1
-    while (
-        start + 1 < end
-        and found[start].text.casefold() in ("approximately", "about", "roughly", "all", "exactly")
-        and found[start + 1].kind != "word"
-    ):
+    while start + 1 < end and found[start].text.casefold() in _VAGUE and found[start + 1].kind != "word":
         start += 1
     while start < end and (found[end - 1].text in (".", ",", ";", '"', "`", ":", "…")):
         if found[end - 1].text == "…" and end - start > 2 and found[end - 2].text in (",", "+"):
