@@ -218,11 +218,8 @@ def congruences(a: Tree, g: Tree, q: Question) -> Verdict | None:
     if "ℤ" in (name, gold_name) and None in (modulus, gold_modulus):
         return False  # odd is not 1
     if gold_modulus is None or modulus is None:  # 3 (mod 7) is 3, but n ≡ 3 (mod 7) is more than 3
-        return (
-            _is_residue(value, modulus, q)
-            if gold_modulus is None and same(value, gold_value, q) is True
-            else (not gold_name and modulus is None and same(value, gold_value, q))
-        )
+        is_allowed = _is_residue(value, modulus, q) if gold_modulus is None else not gold_name
+        return is_allowed and same(value, gold_value, q)
     x, y, m = fraction_of(value), fraction_of(gold_value), fraction_of(gold_modulus)
     if None in (x, y, m):
         return all_of((same(modulus, gold_modulus, q), same(value, gold_value, q)))
