@@ -93,15 +93,16 @@ def _parameters(tree: Tree) -> tuple[Tree, dict[str, str]]:
 def _members(tree: Tree, declared: dict[str, str]) -> list[Tree] | None:
     """Return the formulas of a family of values of one integer, which is renamed to q_1; None for other trees."""
     _, tree = named(tree)
-    if is_op(tree, "list", "or", "and", "set"):
-        parts = [_members(item, declared) for item in tree.args]
-        return None if None in parts else [each for part in parts for each in part or ()]
-    if is_op(tree, "where"):
-        tree, own = _parameters(tree)
-        return _members(tree, declared | own)
-    if is_op(tree, "mod"):
-        _, value, modulus = _congruence(tree)
-        return [Op("+", (value, Op("*", (modulus, Sym("q_1")))))]
+    match tree:
+        case Op("list" | "or" | "and" | "set", items):
+            parts = [_members(item, declared) for item in items]
+            return None if None in parts else [each for part in parts for each in part or ()]
+        case Op("where"):
+            tree, own = _parameters(tree)
+            return _members(tree, declared | own)
+        case Op("mod") as congruence:
+            _, value, modulus = _congruence(congruence)
+            return [Op("+", (value, Op("*", (modulus, Sym("q_1")))))]
     degrees = isinstance(tree, Op) and any(isinstance(part, Quantity) for part in walk(tree))
     if isinstance(tree, Quantity) and tree.unit == "degree":
         tree, degrees = tree.value, True
@@ -234,13 +235,9 @@ def _is_residue(value: Tree, modulus: Tree | None, q: Question) -> bool:
 
 def _congruence(tree: Op) -> tuple[str, Tree, Tree]:
     left, modulus = tree.args
-    if isinstance(left, Relation) and left.operators[-1] in ("≡", "="):
-        name = left.sides[-2]
-        return (
-            (name.name if isinstance(name, Sym) else "" if not names_in(name) else repr(name)),
-            left.sides[-1],
-            modulus,
-        )
+    match left:
+        case Relation((*_, name, value), (*_, "≡" | "=")):
+            return name.name if isinstance(name, Sym) else repr(name) if names_in(name) else "", value, modulus
     return "", left, modulus
 
 

@@ -32,14 +32,13 @@ def clocks(a: Tree, g: Tree, q: Question) -> Verdict | None:
 
 def _seconds(tree: Tree) -> tuple[int, bool] | None:
     """Return the seconds of a time of day since midnight, and whether its half of the day is known."""
-    if is_op(tree, "clock") and isinstance(tree.args[0], Num):
-        return int(tree.args[0].exact), True
-    if is_op(tree, "time"):
-        parts = [
-            part.exact if isinstance(part, Num) and part.exact.denominator == 1 else Fraction(-1) for part in tree.args
-        ]
-        if 0 <= parts[0] <= 24 and all(0 <= part < 60 for part in parts[1:]):
-            return int(sum(part * 60 ** (2 - i) for i, part in enumerate(parts))), parts[0] > 12
+    match tree:
+        case Op("clock", (Num(seconds),)):
+            return int(seconds), True
+        case Op("time", args):
+            known = [arg.exact for arg in args if isinstance(arg, Num) and arg.exact.denominator == 1]
+            if len(known) == len(args) and 0 <= known[0] <= 24 and all(0 <= part < 60 for part in known[1:]):
+                return int(sum(part * 60 ** (2 - i) for i, part in enumerate(known))), known[0] > 12
     return None
 
 
@@ -128,12 +127,13 @@ def same_words(a: Tree, g: Tree, q: Question) -> Verdict | None:
 
 
 def _word(tree: Tree) -> str | None:
-    if isinstance(tree, Phrase):
-        return " ".join(part if isinstance(part, str) else str(part) for part in tree.parts)
-    if isinstance(tree, Sym):
-        return tree.name
-    if is_op(tree, "*") and all(isinstance(arg, Sym) for arg in tree.args):
-        return "".join(arg.name for arg in tree.args if isinstance(arg, Sym))
+    match tree:
+        case Phrase(parts):
+            return " ".join(map(str, parts))
+        case Sym(name):
+            return name
+        case Op("*", args) if all(isinstance(arg, Sym) for arg in args):
+            return "".join(arg.name for arg in args if isinstance(arg, Sym))
     return None
 
 
