@@ -1,8 +1,6 @@
 """Decide conditions on formulas with computer algebra, in a worker process that can be killed.
 
-Formulas are compared structurally, then by the value of their difference (at random points if they have variables). A
-rational difference is computed exactly. Any other is computed with a precision that grows with the size of the numbers
-in the formulas, so that e^{-100} is not mistaken for 0.
+Formulas are compared structurally, then by the value of their difference, at random points if they have variables.
 """
 
 from __future__ import annotations
@@ -10,47 +8,24 @@ from __future__ import annotations
 import math
 import random
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from itertools import permutations
 from typing import Any
 
 from gem._internal.text import short_repr
 from gem._internal.worker_pool import retire
-from gem.errors import BadValue, GraderError, require
-from gem.graders.math.lexer import words
-from gem.graders.math.tree import Num, Op, Quantity, Sym, Tree
+from gem.errors import BadValue, GraderError
+from gem.graders.math.heads import sympy_library
+from gem.graders.math.symbolic import DIGITS, POINTS, UNREADABLE, is_zero, random_point, symbols_of, to_sympy, vanishes
+from gem.graders.math.tree import Sym, Tree
 
-DIGITS = 40  # decimal digits of numerical evaluation, in addition to twice the size of the formula
-AGREEMENT = 30  # decimal digits that must agree, in addition to the size of the formula
 CPU_SECONDS = 1.5  # limit on the CPU time of one comparison; typical formulas take milliseconds
-MAX_SIZE = 10_000  # size of a formula, in decimal digits, above which its value is undecided
-MAX_DIGITS = 100_000  # digits of the integers in a formula, in total
-POINTS = 6  # number of random points for expressions with variables; half of the values must be defined
-INTEGER_POINTS = 8  # number of integer points, for formulas that have a function in _STEPS
-CONFIRMING_DIGITS = 500  # a difference that vanishes is computed again with these digits
 TINY = Fraction(1, 10**25)  # a number below it counts as zero in a family
 MAX_CONSTANTS = 4
 MAX_RESIDUES = 200  # members of a progression within the common period
-MAX_FAR = 2_000  # greatest integer point for formulas with a variable in an exponent or under a factorial
-UNDEFINED, UNDECIDED = "undefined", "undecided"  # verdicts of _is_zero() besides True and False
-_SLOW = ("Integral", "Sum", "Product", "Limit", "Derivative")  # not computed with CONFIRMING_DIGITS
-_STEPS = ("floor", "ceiling", "factorial", "binomial")  # functions whose special values are at integers
-_UNREADABLE = (
-    BadValue,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)  # of sympy
 
 
 @dataclass(frozen=True)
@@ -190,14 +165,15 @@ def _cpu_limit(seconds: float) -> Iterator[None]:
 def _golds(conditions: Iterable[bool | Condition]) -> Iterator[Tree]:
     """Yield the reference formulas of conditions."""
     for condition in conditions:
-        if isinstance(condition, (AllOf, AnyOf)):
-            yield from _golds(condition.conditions)
-        elif isinstance(condition, Matching):
-            yield from _golds(cell for row in condition.rows for cell in row)
-        elif isinstance(condition, (SameFormula, SameFamily, SameEquation)):
-            yield condition.gold
-        elif isinstance(condition, SameProgressions):
-            yield from condition.gold
+        match condition:
+            case AllOf(inner) | AnyOf(inner):
+                yield from _golds(inner)
+            case Matching(rows):
+                yield from _golds(cell for row in rows for cell in row)
+            case SameFormula(_, gold) | SameFamily(_, gold) | SameEquation(_, gold):
+                yield gold
+            case SameProgressions(_, golds):
+                yield from golds
 
 
 def first_error(formulas: Sequence[Tree]) -> str | None:
@@ -212,26 +188,28 @@ def first_error(formulas: Sequence[Tree]) -> str | None:
 
 def holds(condition: bool | Condition) -> bool:
     """Evaluate a condition. A formula that cannot be evaluated is not equal to any formula."""
-    if isinstance(condition, bool):
-        return condition
-    if isinstance(condition, AllOf):
-        return all(map(holds, condition.conditions))
-    if isinstance(condition, AnyOf):
-        return any(map(holds, condition.conditions))
-    if isinstance(condition, Matching):
-        return _match(condition.rows)
+    match condition:
+        case bool():
+            return condition
+        case AllOf(conditions):
+            return all(map(holds, conditions))
+        case AnyOf(conditions):
+            return any(map(holds, conditions))
+        case Matching(rows):
+            return _match(rows)
     try:
-        if isinstance(condition, SameEquation):
-            return _same_equation(condition)
-        if isinstance(condition, SameFamily):
-            return _same_family(condition)
-        if isinstance(condition, SameProgressions):
-            return _same_progressions(condition)
-        if isinstance(condition, Rounded):
-            value = sympy_library().N(to_sympy(condition.difference), DIGITS)
-            return bool(value.is_Float and abs(value) <= condition.tolerance)
+        match condition:
+            case SameEquation():
+                return _same_equation(condition)
+            case SameFamily():
+                return _same_family(condition)
+            case SameProgressions():
+                return _same_progressions(condition)
+            case Rounded(difference, tolerance):
+                value = sympy_library().N(to_sympy(difference), DIGITS)
+                return bool(value.is_Float and abs(value) <= tolerance)
         return _same_formula(condition)
-    except _UNREADABLE:
+    except UNREADABLE:
         return False
 
 
@@ -249,129 +227,6 @@ def _match(rows: Sequence[Sequence[bool | Condition]]) -> bool:
     return True
 
 
-# --- trees as sympy objects ---
-
-
-@lru_cache(maxsize=4096)
-def to_sympy(tree: Tree) -> Any:
-    """Return the sympy expression of a formula. Raises BadValue if the tree is no formula.
-
-    Arithmetic is evaluated exactly; so are integrals, sums, products, limits and derivatives, if possible.
-    """
-    try:
-        expression = _sympy(tree)
-        if _digits(expression) > MAX_DIGITS:
-            raise BadValue(f"a number with more than {MAX_DIGITS} digits")
-        return expression.doit()
-    except _UNREADABLE as e:
-        raise BadValue(f"not a formula: {short_repr(str(tree), 80)} ({type(e).__name__})") from e
-
-
-def _sympy(tree: Tree) -> Any:
-    sympy = sympy_library()
-    if isinstance(tree, Num):
-        return sympy.Rational(tree.exact.numerator, tree.exact.denominator)
-    if isinstance(tree, Sym):
-        constants = {"e": sympy.E, "i": sympy.I, "\\pi": sympy.pi, "∞": sympy.oo}
-        return constants.get(tree.name) or sympy.Symbol(tree.name)
-    if isinstance(tree, Quantity) and tree.unit in ("degree", "%"):
-        return _sympy(tree.value) * (sympy.pi / 180 if tree.unit == "degree" else sympy.Rational(1, 100))
-    if not isinstance(tree, Op):
-        raise BadValue(f"not a formula: {tree}")
-    if tree.head == "call":
-        return sympy.Function(_sympy_name(tree.args[0]))(*map(_sympy, tree.args[1:]))
-    if tree.head == "lim":
-        side = str(_sympy_name(tree.args[3]))
-        point = _sympy(tree.args[2])
-        side = side if point.is_finite else "+"
-        return sympy.Limit(_sympy(tree.args[0]), _sympy(tree.args[1]), point, side)
-    if tree.head == "det":
-        (matrix,) = tree.args
-        if not isinstance(matrix, Op) or matrix.head != "matrix":
-            raise BadValue("a determinant of no matrix")
-        return sympy.Matrix([[_sympy(cell) for cell in row.args] for row in matrix.args if isinstance(row, Op)]).det()
-    if (build := _builders().get(tree.head)) is None:
-        raise BadValue(f"an operator {tree.head}")
-    return build(*map(_sympy, tree.args))
-
-
-def _sympy_name(tree: Tree) -> str:
-    if not isinstance(tree, Sym):
-        raise BadValue(f"not a name: {tree}")
-    return tree.name
-
-
-@lru_cache(maxsize=1)
-def _builders() -> dict[str, Callable[..., Any]]:
-    """Return the sympy function of each head."""
-    s = sympy_library()
-    named = {
-        head: getattr(s, name)
-        for head, name in (
-            *(
-                (each, each)
-                for each in words("sin cos tan cot sec csc sinh cosh tanh coth sech csch exp floor erf arg")
-            ),
-            *(("ln", "log"), ("arcsin", "asin"), ("arccos", "acos"), ("arctan", "atan"), ("arccot", "acot")),
-            *(("arcsec", "asec"), ("arccsc", "acsc"), ("ceil", "ceiling"), ("!", "factorial"), ("abs", "Abs")),
-            *(("binom", "binomial"), ("max", "Max"), ("min", "Min"), ("Re", "re"), ("Im", "im"), ("gcd", "gcd")),
-            *(("lcm", "lcm"), ("sgn", "sign"), ("conjugate", "conjugate"), ("!!", "factorial2")),
-        )
-    }
-    return named | {
-        "+": lambda *args: s.Add(*args),
-        "*": lambda *args: s.Mul(*args),
-        "/": lambda a, b: a / b if b != 0 else s.nan,
-        "ratio": lambda a, b: a / b,
-        "time": lambda a, b: a / b,
-        "neg": lambda a: -a,
-        "mixed": lambda a, b: a + b,
-        "^": _sympy_power,
-        "sqrt": lambda a, n: -((-a) ** (1 / n)) if a.is_negative and n.is_odd else a ** (1 / n),
-        "log": lambda a, base=None: s.log(a) if base is None else s.log(a) / s.log(base),
-        "permutations": lambda n, k: s.factorial(n) / s.factorial(n - k),
-        "cis": lambda a: s.exp(s.I * a),
-        "Gamma": lambda a: s.factorial(a - 1),
-        "int": lambda f, x, *limits: s.Integral(f, (x, *limits)),
-        "sum": lambda f, x, low, high: s.Sum(f, (x, low, high)),
-        "prod": lambda f, x, low, high: s.Product(f, (x, low, high)),
-        "diff": lambda f, x: s.Derivative(f, x),
-    }
-
-
-def _sympy_power(base: Any, exponent: Any) -> Any:
-    """Return a power. Raises BadValue if it has too many digits."""
-    known = base.is_Rational and exponent.is_Rational
-    if known and abs(exponent) * math.log10(max(abs(base.p), base.q, 2)) > MAX_DIGITS:
-        raise BadValue(f"a number with more than {MAX_DIGITS} digits")
-    return base**exponent
-
-
-def _digits(expression: Any) -> float:
-    """Return an upper estimate of the decimal digits of the integers that doit() computes for an expression."""
-    if (
-        not isinstance(expression, sympy_library().Basic)
-        or expression.is_Symbol
-        or not (expression.args or expression.is_Rational)
-    ):
-        return 0.0
-    if expression.is_Rational:
-        return math.log10(abs(expression.p) or 1) + math.log10(expression.q)
-    total = sum(map(_digits, expression.args))
-    if expression.is_Pow and expression.exp.is_number:
-        exponent = expression.exp if _digits(expression.exp) < 10 else math.inf
-        return _digits(expression.base) * max(1.0, abs(complex(exponent))) + total
-    if expression.func.__name__ == "factorial" and expression.args[0].is_number:
-        size = abs(complex(expression.args[0])) if total < 10 else math.inf
-        return size * math.log10(size + 1)
-    return total
-
-
-@lru_cache(maxsize=1)
-def sympy_library() -> Any:
-    return require("sympy", extra="math")
-
-
 # --- equality ---
 
 
@@ -379,12 +234,12 @@ def _same_formula(condition: SameFormula) -> bool:
     ours, theirs = to_sympy(condition.answer), to_sympy(condition.gold)
     if bool(ours == theirs):
         return True
-    if not _is_expression(ours) or not _is_expression(theirs):
+    if not all(isinstance(side, sympy_library().Expr) for side in (ours, theirs)):  # but an equation or a set
         return False
     difference = ours - theirs
     if condition.up_to_constant:
-        difference -= difference.subs(_random_point(_symbols(difference), POINTS))
-    return _vanishes(difference, condition.integers, condition.positive, (ours, theirs))
+        difference -= difference.subs(random_point(symbols_of(difference), POINTS))
+    return vanishes(difference, condition.integers, condition.positive, (ours, theirs))
 
 
 def _same_equation(condition: SameEquation) -> bool:
@@ -401,132 +256,13 @@ def _same_equation(condition: SameEquation) -> bool:
 
 def _is_multiple(ours: Any, theirs: Any, *, positive: bool = False) -> bool:
     """Return whether the ratio of two expressions is the same at all random points, and not zero (or positive)."""
-    symbols = _symbols(ours)
-    points = [_random_point(symbols, point) for point in range(POINTS)]
+    symbols = symbols_of(ours)
+    points = [random_point(symbols, point) for point in range(POINTS)]
     pairs = [(ours.subs(at), theirs.subs(at)) for at in points]
-    known = [pair for pair in pairs if all(_is_zero(value) is False for value in pair)]
+    known = [pair for pair in pairs if all(is_zero(value) is False for value in pair)]
     if positive and not all(sympy_library().N(a / b, 15).is_positive for a, b in known):
         return False
-    return len(known) >= POINTS // 2 and all(_is_zero(a * known[0][1] - known[0][0] * b) for a, b in known)
-
-
-def _is_expression(value: Any) -> bool:
-    """Return whether a sympy object is an expression, in contrast to an equation, a set or a truth value."""
-    return isinstance(value, sympy_library().Expr)
-
-
-def _vanishes(difference: Any, integers: str = "", positive: str = "", sides: Sequence[Any] = ()) -> bool:
-    """Return whether an expression is zero. An expression with variables is evaluated at random points.
-
-    Points where none of ``sides`` is real, if they have no i, are outside the domain: √(1/n) is 1/√n.
-    """
-    symbols = _symbols(difference)
-    if not symbols:
-        return _is_zero(difference) is True
-    steps = difference.has(*(getattr(sympy_library(), name) for name in _STEPS))
-    whole = all(symbol.name in integers or (steps and symbol.name in "kmn") for symbol in symbols)
-    if whole:
-        points: list[dict[Any, Any]] = [_integer_point(symbols, point) for point in range(3 * INTEGER_POINTS)]
-    else:
-        points = [_random_point(symbols, point, positive) for point in range(POINTS)]
-    known = [verdict for at in points if (verdict := _is_zero(difference.subs(at))) is not UNDEFINED]
-    if False in known and sides and not any(side.has(sympy_library().I) for side in sides):
-        points = [at for at in points if any(sympy_library().N(side.subs(at)).is_real for side in sides)]
-        known = [verdict for at in points if (verdict := _is_zero(difference.subs(at))) is not UNDEFINED]
-    if not known or 2 * len(known) < len(points) + whole or not all(verdict is True for verdict in known):
-        return False
-    if steps and not whole:
-        values = [difference.subs(_integer_point(symbols, point)) for point in range(INTEGER_POINTS)]
-        if not all(verdict in (True, UNDEFINED) for verdict in map(_is_zero, values)):
-            return False
-    far = _far_points(difference, symbols, whole, positive)  # |x - 100| is not 100 - x
-    return all(_is_zero(difference.subs(at)) is not False for at in far)
-
-
-def _is_zero(value: Any) -> bool | str:
-    """Return whether a constant is zero; UNDEFINED if it is not a finite number; UNDECIDED if it is too large."""
-    if value.is_Rational:
-        return bool(value == 0)
-    if not value.is_number or value.is_finite is False:
-        return UNDEFINED
-    size = _size(value)
-    if size > MAX_SIZE:
-        return UNDECIDED
-    try:
-        number = sympy_library().N(value, DIGITS + 2 * size)
-        if not number.is_number or not number.is_finite:
-            return UNDEFINED
-        if abs(number) >= sympy_library().Float(10) ** -(AGREEMENT + size):
-            return False
-        if size > CONFIRMING_DIGITS or value.has(*(getattr(sympy_library(), name) for name in _SLOW)):
-            return True
-        number = sympy_library().N(value, CONFIRMING_DIGITS)  # cos(10^{-30}) agrees with 1 to 60 digits
-        return bool(abs(number) < sympy_library().Float(10) ** -(CONFIRMING_DIGITS - 2 * DIGITS))
-    except ValueError:  # a series that diverges at this point
-        return UNDEFINED
-
-
-def _size(value: Any) -> int:
-    """Return an upper estimate of the decimal digits that the integers and powers in a constant have in total."""
-    sympy, total = sympy_library(), 0.0
-    if value.has(sympy.functions.elementary.hyperbolic.HyperbolicFunction):
-        value = value.rewrite(sympy.exp)  # 1 - tanh(200) is as small as e^{-400}
-    for part in sympy.preorder_traversal(value):
-        if part.is_Rational:
-            total += math.log10(abs(part.p) or 1) + math.log10(part.q)
-        elif part.args and not part.is_Add and not part.is_Mul and part.is_number:
-            number = abs(sympy.N(part, 5))
-            if number.is_finite and number > 0:
-                total += abs(float(sympy.log(number, 10)))
-        if total > MAX_SIZE:
-            break
-    return math.ceil(total)
-
-
-def _symbols(expression: Any) -> list[Any]:
-    return sorted(expression.free_symbols, key=lambda symbol: symbol.name)
-
-
-def _random_point(symbols: Sequence[Any], point: int, positive: str = "") -> dict[Any, Any]:
-    """Return a random rational value of each symbol, seeded by ``point``; a positive one for ``positive`` letters."""
-    chance = random.Random(point)
-    values = {s: (chance.choice([-1, 1, 1]), chance.randint(101, 2999)) for s in symbols}
-    signs = {s: 1 if s.name in positive.split() else sign for s, (sign, _) in values.items()}
-    return {s: sympy_library().Rational(signs[s] * size, 997) for s, (_, size) in values.items()}
-
-
-def _far_points(expression: Any, symbols: Sequence[Any], whole: bool, positive: str) -> list[dict[Any, Any]]:
-    """Return points beyond the numbers in an expression, where absolute values, maxima and floors change.
-
-    They are integers if ``whole``. There is none if powers would become too large, or where a root or a logarithm of a
-    negative number is taken.
-    """
-    sympy = sympy_library()
-    scale = max((max(abs(n.p), n.q) for n in expression.atoms(sympy.Rational)), default=0) + 1
-    powers = [power for power in expression.atoms(sympy.Pow) if power.exp.free_symbols]
-    if any(power.exp.atoms(sympy.Pow) for power in powers):
-        return []
-    if whole and (powers or expression.has(sympy.factorial, sympy.binomial, sympy.gamma)) and scale > MAX_FAR // 2:
-        return []
-    points = []
-    for point in range(POINTS if scale > 3 else 0):
-        chance = random.Random(point)
-        sizes = {s: scale + chance.randint(1, scale) for s in symbols}
-        if not whole:
-            signs = {s: 1 if s.name in positive.split() else (-1) ** point for s in symbols}
-            sizes = {
-                s: sympy.Rational(signs[s] * (997 * size + chance.randint(1, 996)), 997) for s, size in sizes.items()
-            }
-        points.append(sizes)
-    radicands = [power.base for power in expression.atoms(sympy.Pow) if not power.exp.is_integer]
-    radicands += [part.args[0] for part in expression.atoms(sympy.log)]
-    return [at for at in points if not any(part.subs(at).is_negative for part in radicands)]
-
-
-def _integer_point(symbols: Sequence[Any], point: int) -> dict[Any, int]:
-    """Return a positive integer value of each symbol; ``point + 1`` for the first symbol."""
-    chance = random.Random(point)
-    return {symbol: point + 1 + chance.randint(0, 6) * (index > 0) for index, symbol in enumerate(symbols)}
+    return len(known) >= POINTS // 2 and all(is_zero(a * known[0][1] - known[0][0] * b) for a, b in known)
 
 
 # --- families ---
@@ -549,7 +285,7 @@ def _same_family(condition: SameFamily) -> bool:
     spans, gold_spans = _linear(ours, constants), _linear(theirs, gold_constants)
     if spans is None or gold_spans is None:
         return any(
-            _vanishes(ours.subs(dict(zip(constants, order, strict=True)), simultaneous=True) - theirs)
+            vanishes(ours.subs(dict(zip(constants, order, strict=True)), simultaneous=True) - theirs)
             for order in permutations(gold_constants)
         )
     rows = [_values(each, variables, size) for each in (*spans, *gold_spans)]

@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 
 MAX_CHARS = 3_000  # the longest reference answers in common datasets have a few hundred characters
 MAX_TOKENS = 1_000
@@ -55,22 +56,20 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def spellings(text: str) -> dict[str, str]:
+    """Return the first word of each row for the others; rows end with a semicolon."""
+    rows = [row.split() for row in text.split(";")]
+    return {spelling: row[0] for row in rows for spelling in row[1:]}
+
+
 _TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<number>[0-9]+(?:\.[0-9]+)*|\.[0-9]+)|(?P<word>[^\W\d_]+)|\\(?P<command>[A-Za-z]+)|(?P<escaped>\\.)"
     r"|(?P<sign><=|>=|=<|!=|==|\*\*|\+/-|\+-|->|=>|\.\.\.|.)",
     re.DOTALL,
 )
-_GREEK = {letter: unicodedata.name(letter).split()[-1].lower() for letter in "αβγδεζηθικλμνξπρστυφχψω"} | {
-    "ϕ": "phi",
-    "Γ": "Gamma",
-    "Δ": "Delta",
-    "Θ": "Theta",
-    "Λ": "Lambda",
-    "Σ": "Sigma",
-    "Φ": "Phi",
-    "Ω": "Omega",
-    "λ": "lambda",
-}
+_GREEK = {letter: unicodedata.name(letter).split()[-1].lower() for letter in "αβγδεζηθικμνξπρστυφχψω"}
+_GREEK |= {letter: unicodedata.name(letter).split()[-1].capitalize() for letter in "ΓΔΘΣΦΩ"}
+_GREEK |= {"ϕ": "phi", "λ": "lambda", "Λ": "Lambda"}
 _GREEK_NAMES = frozenset(_GREEK.values()) | {"Pi", "Psi", "Xi", "ell", "hbar"}
 _UNICODE: dict[int, str] = str.maketrans(  # Unicode → the sign that tokens have, or LaTeX
     {
@@ -106,104 +105,28 @@ _TEXTS = words(
     "operatorname unit si"
 )
 _STYLES = words("mathbf boldsymbol bm pmb mathcal mathscr mathfrak cancel bcancel")
-_SPELLINGS = {  # commands and digraphs → the sign or command that tokens have
-    spelling: name
-    for name, spellings in {
-        "frac": "dfrac tfrac cfrac nicefrac sfrac flatfrac",
-        "binom": "dbinom tbinom",
-        "≤": "le leq leqslant leqq <= =<",
-        "≥": "ge geq geqslant geqq >=",
-        "≠": "ne neq !=",
-        "=": "==",
-        "≈": "approx simeq doteq fallingdotseq thickapprox approxeq",
-        "≡": "equiv",
-        "≅": "cong",
-        "∼": "sim",
-        "…": "ldots cdots dots dotsc dotsb vdots ddots ...",
-        "*": "times ast cdot bullet centerdot",
-        "^": "**",
-        "∅": "varnothing emptyset empty",
-        "°": "circ degree degrees textdegree",
-        "|": "lvert rvert vert mid",
-        "‖": "lVert rVert Vert",
-        "∪": "cup bigcup sqcup",
-        "∩": "cap bigcap",
-        "∖": "setminus backslash smallsetminus",
-        "↦": "mapsto",
-        "→": "to rightarrow longrightarrow Rightarrow implies Longrightarrow -> =>",
-        "∈": "in",
-        "∉": "notin",
-        "±": "pm +/- +-",
-        "∓": "mp",
-        "∞": "infty infinity infin oo",
-        "√": "surd",
-        "∠": "angle",
-        "Δ": "triangle Delta",
-        "∥": "parallel",
-        "⊥": "perp",
-        "¬": "neg lnot",
-        "∧": "land wedge",
-        "∨": "lor vee",
-        "∀": "forall",
-        "∃": "exists",
-        "⊂": "subset subseteq",
-        "⟨": "langle",
-        "⟩": "rangle",
-        "⌊": "lfloor",
-        "⌋": "rfloor",
-        "⌈": "lceil",
-        "⌉": "rceil",
-        "<": "lt",
-        ">": "gt",
-        "/": "div",
-        ":": "colon",
-        r"\{": "lbrace",
-        r"\}": "rbrace",
-        "[": "lbrack",
-        "]": "rbrack",
-        "(": "lparen",
-        ")": "rparen",
-        "$": "textdollar",
-        "£": "pounds textsterling",
-        "€": "euro texteuro EUR",
-        "'": "prime",
-        "''": "dprime",
-        "%": "percent textpercent",
-        "vec": "overrightarrow",
-        "overline": "bar",
-        "hat": "widehat",
-        r"\epsilon": "varepsilon epsilon",
-        r"\phi": "varphi phi",
-        r"\theta": "vartheta theta",
-        r"\rho": "varrho rho",
-        "i": "imath",
-        "j": "jmath",
-        "tan": "tg",
-        "cot": "ctg cotg",
-        "csc": "cosec",
-        "sin": "sen",
-        "arctan": "arctg atan",
-        "arccot": "arcctg",
-        "arcsin": "asin",
-        "arccos": "acos",
-        "sinh": "sh",
-        "cosh": "ch",
-        "tanh": "th",
-        "mod": "bmod",
-        "mathbbR": "R Reals",
-        "mathbbZ": "Z",
-        "mathbbN": "N",
-        "mathbbQ": "Q",
-        r"\mu": "textmu micro mu",
-        r"\pi": "pi",
-        r"\Omega": "ohm",
-    }.items()
-    for spelling in spellings.split()
-}
-_PLAIN_COMMANDS = words(  # commands that are often written without their backslash
-    "sin cos tan cot sec csc arcsin arccos arctan arccot sinh cosh tanh log ln lg exp sqrt pi infty lim max min gcd lcm "
-    "det sen tg ctg oo arctg arcctg cosec infinity asin acos atan frac binom theta alpha beta"
+_SPELLINGS = spellings(  # commands and digraphs → the sign or command that tokens have
+    r"""
+frac dfrac tfrac cfrac nicefrac sfrac flatfrac; binom dbinom tbinom; ≤ le leq leqslant leqq <= =<;
+≥ ge geq geqslant geqq >=; ≠ ne neq !=; = ==; ≈ approx simeq doteq fallingdotseq thickapprox approxeq; ≡ equiv;
+≅ cong; ∼ sim; … ldots cdots dots dotsc dotsb vdots ddots ...; * times ast cdot bullet centerdot; ^ **;
+∅ varnothing emptyset empty; ° circ degree degrees textdegree; | lvert rvert vert mid; ‖ lVert rVert Vert;
+∪ cup bigcup sqcup; ∩ cap bigcap; ∖ setminus backslash smallsetminus; ↦ mapsto;
+→ to rightarrow longrightarrow Rightarrow implies Longrightarrow -> =>; ∈ in; ∉ notin; ± pm +/- +-; ∓ mp;
+∞ infty infinity infin oo; √ surd; ∠ angle; Δ triangle Delta; ∥ parallel; ⊥ perp; ¬ neg lnot; ∧ land wedge; ∨ lor vee;
+∀ forall; ∃ exists; ⊂ subset subseteq; ⟨ langle; ⟩ rangle; ⌊ lfloor; ⌋ rfloor; ⌈ lceil; ⌉ rceil; < lt; > gt; / div;
+: colon; \{ lbrace; \} rbrace; [ lbrack; ] rbrack; ( lparen; ) rparen; $ textdollar; £ pounds textsterling;
+€ euro texteuro EUR; ' prime; '' dprime; % percent textpercent; vec overrightarrow; overline bar; hat widehat;
+\epsilon varepsilon epsilon; \phi varphi phi; \theta vartheta theta; \rho varrho rho; i imath; j jmath; tan tg;
+cot ctg cotg; csc cosec; sin sen; arctan arctg atan; arccot arcctg; arcsin asin; arccos acos; sinh sh; cosh ch;
+tanh th; mod bmod; mathbbR R Reals; mathbbZ Z; mathbbN N; mathbbQ Q; \mu textmu micro mu; \pi pi; \Omega ohm"""
 )
+_PLAIN_COMMANDS = words(  # commands that are often written without their backslash
+    "sin cos tan cot sec csc arcsin arccos arctan arccot sinh cosh tanh log ln lg exp sqrt pi infty lim max min gcd "
+    "lcm det sen tg ctg oo arctg arcctg cosec infinity asin acos atan frac binom theta alpha beta"
+)
+_CURRENCY_CODES = {"USD": "$", "EUR": "€", "GBP": "£"}
+_PLAIN_IN_TEXT = words("arg cis Re Im Var span rank tr sgn adj ord")
 
 
 @lru_cache(maxsize=4096)
@@ -224,14 +147,7 @@ def tokens(text: str) -> tuple[Token, ...]:
 
 
 def _depth(text: str) -> int:
-    depth = deepest = 0
-    for character in text:
-        if character in "{([":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif character in "})]":
-            depth -= 1
-    return deepest
+    return max(accumulate((c in "{([") - (c in "})]") for c in text), default=0)
 
 
 def _in_latex(text: str) -> str:
@@ -298,11 +214,8 @@ class _Lexer:
 
     def _is_money(self, text: str) -> bool:
         """Return whether a dollar sign is a currency: $5 without a second dollar sign."""
-        if text != "$":
-            return False
-        rest = self.matches[self.at :]
-        others = sum(match[0] == "$" for match in self.matches)
-        return others % 2 == 1 and bool(rest) and rest[0].lastgroup in ("number",)
+        is_odd = sum(match[0] == "$" for match in self.matches) % 2 == 1
+        return text == "$" and is_odd and self._next()[:1].isdigit()
 
     def _token(self, kind: str, text: str, spaced: bool, marked: bool) -> Iterator[Token]:
         if kind == "number":
@@ -327,11 +240,10 @@ class _Lexer:
             yield Token("sign", _SPELLINGS.get(text, text), spaced, marked)
 
     def _word(self, text: str, spaced: bool, marked: bool) -> Iterator[Token]:
-        if (text in ("USD", "EUR", "GBP") and self._next().strip() == "") or (
-            text == "US" and self._next() in ("$", "\\$")
-        ):
-            if text != "US":
-                yield Token("sign", {"USD": "$", "EUR": "€", "GBP": "£"}[text], spaced, marked)
+        if text in _CURRENCY_CODES and self._next().strip() == "":
+            yield Token("sign", _CURRENCY_CODES[text], spaced, marked)
+        elif text == "US" and self._next() in ("$", "\\$"):
+            return
         elif text in ("Rs", "INR"):
             self.at += self._next() == "."
             yield Token("sign", "₹", spaced, marked)
@@ -353,7 +265,7 @@ class _Lexer:
             self._argument_text()
         elif name in _TEXTS:
             self.at += self._next() == "*"
-            yield from self._marked_text(spaced)
+            yield from self._mark(self._braced(marked=True), spaced)
         elif name in _STYLES:
             yield from self._styled(name, spaced, marked)
         elif name == "mathbb" or name.startswith("mathbb"):
@@ -383,28 +295,17 @@ class _Lexer:
                 break
         return "".join(match[0] for match in self.matches[start : self.at])
 
-    def _marked_text(self, spaced: bool) -> Iterator[Token]:
+    def _braced(self, *, marked: bool) -> list[Token]:
+        """Return the tokens in the braces that follow; none if there are no braces."""
         self._skip_space()
         if self._next() != "{":
-            return
+            return []
         self.at += 1
-        yield from self._mark(self.read(marked=True, until="}"), spaced)
+        return self.read(marked=marked, until="}")
 
     def _mark(self, inner: Sequence[Token], spaced: bool) -> Iterator[Token]:
         name = "".join(token.text for token in inner)
-        if len(inner) == 1 and name in _PLAIN_COMMANDS | {
-            "arg",
-            "cis",
-            "Re",
-            "Im",
-            "Var",
-            "span",
-            "rank",
-            "tr",
-            "sgn",
-            "adj",
-            "ord",
-        }:
+        if len(inner) == 1 and name in _PLAIN_COMMANDS | _PLAIN_IN_TEXT:
             yield _named(name, spaced, marked=False)
             return
         for index, token in enumerate(inner):
@@ -412,11 +313,7 @@ class _Lexer:
 
     def _styled(self, name: str, spaced: bool, marked: bool) -> Iterator[Token]:
         r"""Yield the letters in \mathbf{…}; the unit vectors \mathbf{i} and \mathbf{k} keep their style."""
-        self._skip_space()
-        if self._next() != "{":
-            return
-        self.at += 1
-        inner = self.read(marked=marked, until="}")
+        inner = self._braced(marked=marked)
         bold = name in ("mathbf", "boldsymbol", "bm", "pmb")
         for index, token in enumerate(inner):
             before = token.spaced or (spaced and index == 0)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import pairwise
 
 from gem.graders.math.tree import (
-    EMPTY,
     INFINITY,
     MINUS_INFINITY,
-    ZERO,
     Interval,
     Num,
     Op,
@@ -40,14 +38,9 @@ def same_real_sets(a: Tree, g: Tree) -> bool | list[tuple[Tree, Tree]] | None:
     ours, theirs = _pieces(a), _pieces(g)
     if ours is None or theirs is None:
         return None
-    if len(ours) != len(theirs):
+    if [closed for *_, closed in ours] != [closed for *_, closed in theirs]:
         return False
-    pairs: list[tuple[Tree, Tree]] = []
-    for (low, high, closed), (gold_low, gold_high, gold_closed) in zip(ours, theirs, strict=True):
-        if closed != gold_closed:
-            return False
-        pairs += [(low, gold_low), (high, gold_high)]
-    return pairs
+    return [pair for piece, gold in zip(ours, theirs, strict=True) for pair in zip(piece[:2], gold[:2], strict=True)]
 
 
 _Piece = tuple[Tree, Tree, tuple[bool, bool]]
@@ -107,20 +100,21 @@ def bounds_of(tree: Tree) -> list[tuple[float, Tree]] | None:
 
 
 def _bounds(tree: Tree) -> Iterator[Tree | None]:
-    if isinstance(tree, Interval):
-        yield from (tree.low, tree.high)
-    elif is_op(tree, "set", "list", "and", "or"):
-        for item in tree.args:
-            yield from _bounds(item) if not is_formula(item) else (item,)
-    elif is_op(tree, "tuple") and len(tree.args) == 2:
-        yield from tree.args
-    elif is_op(tree, "cup", "cap", "minus", "where"):
-        for item in tree.args:
-            yield from _bounds(item)
-    elif isinstance(tree, Relation):
-        yield from _relation_bounds(tree)
-    else:
-        yield None
+    match tree:
+        case Interval(low, high):
+            yield from (low, high)
+        case Op("tuple", (low, high)):
+            yield from (low, high)
+        case Op("set" | "list" | "and" | "or", items):
+            for item in items:
+                yield from _bounds(item) if not is_formula(item) else (item,)
+        case Op("cup" | "cap" | "minus" | "where", parts):
+            for part in parts:
+                yield from _bounds(part)
+        case Relation():
+            yield from _relation_bounds(tree)
+        case _:
+            yield None
 
 
 def _relation_bounds(tree: Relation) -> Iterator[Tree | None]:
@@ -136,15 +130,10 @@ def _relation_bounds(tree: Relation) -> Iterator[Tree | None]:
         return
     for left, right in pairwise(tree.sides):
         variable, constant = (left, right) if names_in(left) else (right, left)
-        if names_in(constant) or (is_op(constant, "list", "tuple")):
-            roots: list[Tree] | None = None
-            if is_op(constant, "list") and isinstance(variable, Sym):
-                roots = list(constant.args)
-        elif constant in (INFINITY, MINUS_INFINITY):
-            roots = []
-        else:
-            roots = _solutions(variable, constant)
-        yield from roots if roots is not None else (None,)
+        if constant not in (INFINITY, MINUS_INFINITY):
+            is_value = not names_in(constant) and not is_op(constant, "list", "tuple")
+            roots = _solutions(variable, constant) if is_value else None
+            yield from (None,) if roots is None else roots
 
 
 def _solutions(tree: Tree, value: Tree) -> list[Tree] | None:
@@ -182,14 +171,11 @@ def _polynomial(tree: Tree) -> tuple[Fraction, Fraction, Fraction] | None:
         return _polynomial(Op("*", (tree.args[0], tree.args[0])))
     parts = [_polynomial(arg) for arg in tree.args]
     known = [part for part in parts if part is not None]
-    if len(known) < len(parts) or tree.head not in ("+", "neg", "*", "/"):
+    if len(known) < len(parts) or tree.head not in ("+", "neg", "*"):
         return None
     if tree.head in ("+", "neg"):
         sign = -1 if tree.head == "neg" else 1
         return tuple(sign * sum((part[i] for part in known), Fraction(0)) for i in range(3))  # type: ignore[return-value]
-    if tree.head == "/":
-        below = known[1]
-        return None if below[1] or below[2] or not below[0] else tuple(x / below[0] for x in known[0])  # type: ignore[return-value]
     product = [Fraction(1), Fraction(0), Fraction(0)]
     for part in known:
         full = [sum((product[i] * part[n - i] for i in range(3) if 0 <= n - i < 3), Fraction(0)) for n in range(5)]
@@ -200,28 +186,26 @@ def _polynomial(tree: Tree) -> tuple[Fraction, Fraction, Fraction] | None:
 
 
 def _variables(tree: Tree) -> set[str]:
-    if isinstance(tree, Relation):
-        return names_in(tree)
-    if isinstance(tree, Op):
-        return {name for arg in tree.args for name in _variables(arg)} if not is_formula(tree) else set()
-    return set()
+    if isinstance(tree, Op) and not is_formula(tree):
+        return {name for arg in tree.args for name in _variables(arg)}
+    return names_in(tree) if isinstance(tree, Relation) else set()
 
 
 def contains(tree: Tree, x: float) -> bool:
     """Return whether a set of real numbers contains a number."""
-    if isinstance(tree, Interval):
-        low, high = _float(tree.low), _float(tree.high)
-        above = low < x - _near(x) or (tree.closed[0] and low <= x + _near(x))
-        return above and (x < high - _near(x) or (tree.closed[1] and x <= high + _near(x)))
-    if isinstance(tree, Relation):
-        return _holds(tree, x)
-    if isinstance(tree, Op):
-        if tree.head == "tuple":
-            return contains(Interval(tree.args[0], tree.args[1], (False, False)), x)
-        if tree.head == "minus":
-            return contains(tree.args[0], x) and not contains(tree.args[1], x)
-        members = [contains(arg, x) for arg in tree.args] if not is_formula(tree) else [_is_at(tree, x)]
-        return all(members) if _is_joint(tree) else any(members)
+    match tree:
+        case Interval(low_bound, high_bound, closed):
+            low, high, near = _float(low_bound), _float(high_bound), _near(x)
+            above = low < x - near or (closed[0] and low <= x + near)
+            return above and (x < high - near or (closed[1] and x <= high + near))
+        case Relation():
+            return _holds(tree, x)
+        case Op("tuple", (start, end)):
+            return contains(Interval(start, end, (False, False)), x)
+        case Op("minus", (whole, part)):
+            return contains(whole, x) and not contains(part, x)
+        case Op(_, args) if not is_formula(tree):
+            return (all if _is_joint(tree) else any)(contains(arg, x) for arg in args)
     return _is_at(tree, x)
 
 
@@ -240,10 +224,10 @@ def _is_at(tree: Tree, x: float) -> bool:
     return abs(_float(tree) - x) <= _near(x)
 
 
-def _float(tree: Tree) -> float:
+def _float(tree: Tree, names: Mapping[str, complex] | None = None) -> float:
     if tree in (INFINITY, MINUS_INFINITY):
         return math.inf if tree == INFINITY else -math.inf
-    value = approximate(tree, {})
+    value = approximate(tree, names or {})
     return math.nan if value is None else value.real
 
 
@@ -251,20 +235,9 @@ def _holds(tree: Relation, x: float) -> bool:
     if tree.operators[0] in ("∈", "∉"):
         return contains(tree.sides[1], x) is (tree.operators[0] == "∈")
     names = dict.fromkeys(names_in(tree), complex(x))
-    values = []
-    for side in tree.sides:
-        if side in (INFINITY, MINUS_INFINITY):
-            values.append(_float(side))
-        elif is_op(side, "list"):
-            return any(_is_at(item, x) for item in side.args) is (tree.operators[0] == "=")
-        else:
-            value = approximate(side, names)
-            values.append(math.nan if value is None else value.real)
+    values = [_float(side, names) for side in tree.sides]
     for (left, right), operator in zip(pairwise(values), tree.operators, strict=True):
         near = abs(left - right) <= _CLOSE * max(1.0, abs(left)) if math.isfinite(left - right) else False
         if not {"<": left < right and not near, "≤": left <= right or near, "=": near, "≠": not near}[operator]:
             return False
     return True
-
-
-__all__ = ["EMPTY", "ZERO", "bounds_of", "same_real_sets"]

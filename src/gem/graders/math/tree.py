@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeGuard
@@ -91,7 +91,7 @@ class Phrase:
 
 Tree = Num | Sym | Op | Quantity | Interval | Relation | InBase | Phrase
 
-ZERO, ONE = Num(Fraction(0)), Num(Fraction(1))
+ZERO, ONE, TWO, TEN = (Num(Fraction(n)) for n in (0, 1, 2, 10))
 INFINITY = Sym("∞")
 MINUS_INFINITY = Op("neg", (INFINITY,))
 REALS = Interval(MINUS_INFINITY, INFINITY, (False, False))
@@ -99,6 +99,11 @@ EMPTY = Op("set", ())
 COLLECTIONS = frozenset(
     {"list", "and", "or", "tuple", "set", "matrix", "cases", "cup", "cap", "minus", "builder", "ratio"}
 )
+
+
+def joined(head: str, items: Sequence[Tree]) -> Tree:
+    """Return the only item, or an Op of several."""
+    return items[0] if len(items) == 1 else Op(head, tuple(items))
 
 
 def is_op(tree: object, *heads: str) -> TypeGuard[Op]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from gem.graders.math.lexer import Token
+from gem.graders.math.lexer import Token, spellings
 
 Dimensions = tuple[tuple[str, int], ...]
 # canonical name → (dimensions with their exponents, factor to the base unit)
@@ -93,12 +93,15 @@ for _base, _letter in (
             _MARKED[_symbol] = _symbol
 
 
-_WORDS = {  # other spellings; gem.graders.math.languages has those of other languages
-    **{"°": "degree", "%": "%", "percent": "%", "pct": "%", "Rs": "₹", "INR": "₹", "kmph": "km/h", "cc": "cm^3"},
-    **{"Å": "angstrom", "sqm": "m^2", "Euro": "€", "cmq": "cm^2", "FE": "unit^2", "VE": "unit^3"},
-    **dict.fromkeys("种 个 人 次 名 件 本 個 通り LE 项 条 只 位 units unit".split(), "unit"),  # noqa: SIM905
-}
+_WORDS = spellings(  # words of other languages and signs → the canonical unit
+    """
+cm 厘米; m 米 metros; km 千米; mm 毫米; dm 分米; g 克; kg 千克 公斤; t 吨; s 秒 Sekunden; min 分钟 Minuten minutos 分;
+h 小时 horas 時間 Stunden heures; day 天 Tage 日; week 周; month 月; year 年 岁; yen 元 円; degree 度 ° Grad;
+cm^2 平方厘米 cmq; m^2 平方米 sqm; cm^3 立方厘米 cc; m^3 立方米; l 升; ml 毫升; % % percent pct; ₹ Rs INR; km/h kmph;
+angstrom Å; unit 种 个 人 次 名 件 本 個 通り LE 项 条 只 位 units unit; unit^2 FE; unit^3 VE; € Euro"""
+)
 _CURRENCIES = {"$": "$", "USD": "$", "US$": "$", "€": "€", "EUR": "€", "£": "£", "GBP": "£", "¥": "¥", "₹": "₹"}
+CURRENCY_SIGNS = ("$", "€", "£", "¥", "₹")
 
 
 def read_currency(text: str) -> str | None:
@@ -128,28 +131,20 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
     marked = marked or first.marked
     factors: list[tuple[str, int]] = []
     sign, end = 1, at
-    while end < len(found):
-        read = _factor(found, end, marked or bool(factors))
-        if read is None:
-            break
+    while (read := _factor(found, end, marked or bool(factors))) is not None:
         name, power, end = read
         factors.append((name, power * sign))
-        joint = found[end] if end < len(found) else None
-        if joint is None:
-            break
-        bracket = 0
-        if joint.text in ("/", "per"):
-            sign, bracket = -1, 1
-        elif joint.text in ("*",):
-            bracket = 1
-        if bracket and _factor(found, end + bracket, True) is None:
-            if end + bracket < len(found) and found[end + bracket].text == "(" and sign < 0:
-                inner = read_unit(found, end + bracket + 1)
-                if inner is not None and inner[1] < len(found) and found[inner[1]].text == ")":
-                    return f"{_canonical(factors)}/{inner[0].replace('*', '/')}", inner[1] + 1
-            break
-        end += bracket
-        if not bracket and (not (found[end].spaced or found[end].marked) or found[end].text in ("in", "has")):
+        joint = found[end].text if end < len(found) else ""
+        if joint in ("/", "per", "*"):
+            sign = sign if joint == "*" else -1
+            if _factor(found, end + 1, True) is None:
+                if sign < 0 and [token.text for token in found[end + 1 : end + 2]] == ["("]:
+                    inner = read_unit(found, end + 2)
+                    if inner is not None and inner[1] < len(found) and found[inner[1]].text == ")":
+                        return f"{_canonical(factors)}/{inner[0].replace('*', '/')}", inner[1] + 1
+                break
+            end += 1
+        elif joint in ("", "in", "has") or not (found[end].spaced or found[end].marked):
             break
     if not factors:
         return None
@@ -157,11 +152,8 @@ def read_unit(found: Sequence[Token], at: int, *, marked: bool = False) -> tuple
         (token.kind in ("letter", "group", "number") and not token.marked) or token.text in ("^", "*", "/", "-")
         for token in found[at:end]
     )
-    if (
-        plain
-        and not (min(power for _, power in factors) < 0 and len(factors) > 1 and first.spaced)
-        and first.text != "%"
-    ):
+    is_quotient = len(factors) > 1 and first.spaced and min(power for _, power in factors) < 0
+    if plain and not is_quotient and first.text != "%":
         return None  # 5 m and 2 a h are products of variables
     return _canonical(factors), end
 
@@ -179,75 +171,51 @@ def _canonical(factors: Sequence[tuple[str, int]]) -> str:
 
 def _factor(found: Sequence[Token], at: int, marked: bool) -> tuple[str, int, int] | None:
     """Read one factor of a unit: (canonical name, power, index after it); None if there is none."""
-    power = 1
-    if at >= len(found):
+    texts = [token.text for token in found[at : at + 2]]
+    if not texts:
         return None
-    token = found[at]
-    lead = token.text.casefold()
-    if lead == "per" and at + 1 < len(found) and found[at + 1].text == "cent":
-        return "%", 1, at + 2
-    if lead in ("square", "sq", "cubic", "cu") and at + 1 < len(found):
-        power = 2 if lead[0] == "s" else 3
-        at += 1
-        if found[at].text == "." and at + 1 < len(found):
-            at += 1
-        token = found[at]
-    elif lead in ("degrees", "degree") and at + 1 < len(found) and found[at + 1].text.casefold() in _TEMPERATURES:
-        return _TEMPERATURES[found[at + 1].text.casefold()], 1, at + 2
+    lead, following, own = texts[0].casefold(), texts[-1].casefold(), 1
+    if len(texts) > 1:
+        if (lead, following) == ("per", "cent"):
+            return "%", 1, at + 2
+        if lead in ("degrees", "degree") and following in _TEMPERATURES:
+            return _TEMPERATURES[following], 1, at + 2
+        if lead in _POWERS:
+            own = _POWERS[lead]
+            at += 2 if following == "." and at + 2 < len(found) else 1
     name, end = _name(found, at, marked)
     if name is None:
         return None
-    name, _, own = name.partition("^")
-    power *= int(own or 1)
-    if end < len(found) and found[end].text == "^" and found[end].kind == "sign" and end + 1 < len(found):
-        raised = found[end + 1]
-        texts = [token.text for token in raised.inner] if raised.kind == "group" else [raised.text]
-        step = end + 2
-        if texts == ["-"] and raised.kind == "sign" and step < len(found):
-            texts, step = ["-", found[step].text], step + 1
-        digits = "".join(texts)
-        if digits.lstrip("-").isdecimal() and len(digits) < 4:
-            return name, power * int(digits), step
+    name, _, power = name.partition("^")
+    own *= int(power or 1)
+    if end + 1 >= len(found) or found[end].text != "^":
+        return name, own, end
+    raised = found[end + 1]
+    digits = "".join(token.text for token in raised.inner) if raised.kind == "group" else raised.text
+    if not digits.lstrip("-").isdecimal() or len(digits) > 3:
         return None
-    if end < len(found) and found[end].text in ("squared", "cubed"):
-        return name, 2 if found[end].text == "squared" else 3, end + 1
-    if (
-        end < len(found)
-        and found[end].kind == "number"
-        and found[end].text in ("2", "3")
-        and not found[end].spaced
-        and found[end].marked
-    ):
-        return name, int(found[end].text), end + 1
-    return name, power, end
+    return name, own * int(digits), end + 2
 
 
+_POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _TEMPERATURES = {"celsius": "celsius", "c": "celsius", "fahrenheit": "fahrenheit", "f": "fahrenheit"}
+_MICRO = {"m": "um", "g": "ug", "s": "us", "l": "ul", "L": "ul", "M": "uM"}
 
 
 def _name(found: Sequence[Token], at: int, marked: bool) -> tuple[str | None, int]:
-    token = found[at]
-    if token.kind == "sign" and token.text in ("%", "¢"):
-        return _SPELLED.get(token.text, token.text), at + 1
-    if token.text == "\\mu" and at + 1 < len(found):
-        following = found[at + 1].text
-        name = {"m": "um", "g": "ug", "s": "us", "l": "ul", "L": "ul", "M": "uM"}.get(following) or _MARKED.get(
-            "u" + following
-        )
-        return name, at + 2
-    if token.text == "\\Omega":
+    token, following = found[at], found[at + 1].text if at + 1 < len(found) else ""
+    word, marked = token.text, marked or token.marked
+    if token.kind == "sign" and word in ("%", "¢"):
+        return _SPELLED.get(word, word), at + 1
+    if word == "\\mu" and following:
+        return _MICRO.get(following) or _MARKED.get("u" + following), at + 2
+    if word == "\\Omega":
         return "ohm", at + 1
-    if (
-        token.kind in ("word", "letter")
-        and token.text in ("k", "M", "m")
-        and at + 1 < len(found)
-        and found[at + 1].text == "\\Omega"
-    ):
-        return f"{token.text}ohm", at + 2
-    if token.kind not in ("word", "letter") and token.text != "min":
+    if word in ("k", "M", "m") and following == "\\Omega":
+        return f"{word}ohm", at + 2
+    if token.kind not in ("word", "letter") and word != "min":
         return None, at
-    word = token.text
-    if token.kind == "letter" and not (token.marked or marked):
+    if token.kind == "letter" and not marked:
         return (word, at + 1) if word in _SPELLED and word.islower() else (_CAPITALS.get(word), at + 1)
     if word in _CAPITALS:
         return _CAPITALS[word], at + 1
@@ -256,9 +224,8 @@ def _name(found: Sequence[Token], at: int, marked: bool) -> tuple[str | None, in
             return _SPELLED[name], at + 1
         if name in _WORDS:
             return _SPELLED.get(_WORDS[name], _WORDS[name]), at + 1
-    if word in _MARKED and (token.marked or marked or "u" in word):  # 2GM is a product
-        return _MARKED[word], at + 1
-    return None, at
+    is_symbol = word in _MARKED and (marked or "u" in word)  # 2GM is a product
+    return (_MARKED[word], at + 1) if is_symbol else (None, at)
 
 
 def unit_named(text: str) -> str | None:
@@ -359,8 +326,6 @@ def spelled_value(text: str) -> Fraction | None:
             return None if whole is None or count is None else sign * (whole + count * size)
         elif word == "and" and seen and index + 1 < len(words):
             continue
-        elif word == "half" and index == 0 and words[1:] in (["dozen"], ["a", "dozen"]):
-            return Fraction(6)
         else:
             return None
         seen = True

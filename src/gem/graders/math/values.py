@@ -8,17 +8,13 @@ from __future__ import annotations
 import cmath
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 
-from gem.graders.math.lexer import words
+from gem.graders.math.heads import HEADS, MAX_BITS, MAX_EXPONENT, MAX_FACTORIAL, MAX_POWER, Head
 from gem.graders.math.tree import Num, Op, Quantity, Sym, Tree, children, is_op, names_in, walk
 
-MAX_BITS = 40_000  # size of an exact number; 10^10000 has 33,220
-MAX_EXPONENT = 10_000  # of a number
-MAX_POWER = 1_000  # of any other base
-MAX_FACTORIAL = 3_000  # argument of a factorial or binomial coefficient
 MAX_TOWER = 5  # stacked exponents
 _CLOSE = 1e-9  # relative difference of two approximate values that may be equal
 
@@ -28,10 +24,7 @@ def fraction_of(tree: Tree) -> Fraction | None:
     """Return the exact value of rational arithmetic; None for any other tree, or a result that is too large."""
     if isinstance(tree, Num):
         return tree.exact
-    if not isinstance(tree, Op):
-        return None
-    compute = _ARITHMETIC.get(tree.head)
-    if compute is None:
+    if not isinstance(tree, Op) or (compute := HEADS.get(tree.head, Head()).exact) is None:
         return None
     values = [fraction_of(arg) for arg in tree.args]
     if any(value is None for value in values):
@@ -43,98 +36,6 @@ def fraction_of(tree: Tree) -> Fraction | None:
     if result is None or result.numerator.bit_length() + result.denominator.bit_length() > MAX_BITS:
         return None
     return result
-
-
-def _add(*values: Fraction) -> Fraction:
-    return sum(values, Fraction(0))
-
-
-def _multiply(*values: Fraction) -> Fraction:
-    return math.prod(values, start=Fraction(1))
-
-
-def _power(base: Fraction, exponent: Fraction) -> Fraction | None:
-    if exponent.denominator != 1:
-        root = _root(base, Fraction(exponent.denominator))
-        return None if root is None else _power(root, Fraction(exponent.numerator))
-    size = max(base.numerator.bit_length(), base.denominator.bit_length())
-    if abs(exponent) > MAX_EXPONENT or size * abs(exponent) > MAX_BITS or (base == 0 and exponent <= 0):
-        return None
-    return base ** int(exponent)
-
-
-def _root(value: Fraction, index: Fraction) -> Fraction | None:
-    if index.denominator != 1 or not 2 <= index <= 64 or (value < 0 and index % 2 == 0):
-        return None
-    sign, size = (-1 if value < 0 else 1), abs(value)
-    parts = [_integer_root(part, int(index)) for part in (size.numerator, size.denominator)]
-    return None if None in parts else sign * Fraction(parts[0] or 0, parts[1] or 1)
-
-
-def _integer_root(value: int, index: int) -> int | None:
-    if index == 2:
-        root = math.isqrt(value)
-    else:
-        root = round(value ** (1 / index)) if value < 10**15 else 1 << -(-value.bit_length() // index)
-        while root**index > value:
-            root = ((index - 1) * root + value // root ** (index - 1)) // index if value >= 10**15 else root - 1
-    return root if root**index == value else None
-
-
-def _factorial(value: Fraction) -> Fraction | None:
-    if value.denominator != 1 or not 0 <= value <= MAX_FACTORIAL:
-        return None
-    return Fraction(math.factorial(int(value)))
-
-
-def _double_factorial(value: Fraction) -> Fraction | None:
-    if value.denominator != 1 or not -1 <= value <= MAX_FACTORIAL:
-        return None
-    return Fraction(math.prod(range(int(value), 0, -2)))
-
-
-def _binomial(n: Fraction, k: Fraction) -> Fraction | None:
-    if n.denominator != 1 or k.denominator != 1 or not (0 <= k <= MAX_FACTORIAL and 0 <= n <= MAX_EXPONENT):
-        return None
-    return Fraction(math.comb(int(n), int(k)))
-
-
-def _permutations(n: Fraction, k: Fraction) -> Fraction | None:
-    if n.denominator != 1 or k.denominator != 1 or not (0 <= k <= n <= MAX_FACTORIAL):
-        return None
-    return Fraction(math.perm(int(n), int(k)))
-
-
-def _gcd(*values: Fraction) -> Fraction | None:
-    return Fraction(math.gcd(*map(int, values))) if all(value.denominator == 1 for value in values) else None
-
-
-def _lcm(*values: Fraction) -> Fraction | None:
-    return Fraction(math.lcm(*map(int, values))) if all(value.denominator == 1 for value in values) else None
-
-
-_ARITHMETIC: dict[str, Callable[..., Fraction | None]] = {
-    "+": _add,
-    "*": _multiply,
-    "/": lambda a, b: a / b,
-    "neg": lambda a: -a,
-    "^": _power,
-    "mixed": lambda a, b: a + b,
-    "!": _factorial,
-    "!!": _double_factorial,
-    "binom": _binomial,
-    "permutations": _permutations,
-    "sqrt": _root,
-    "abs": abs,
-    "floor": lambda a: Fraction(math.floor(a)),
-    "ceil": lambda a: Fraction(math.ceil(a)),
-    "ratio": lambda a, b: a / b,
-    "time": lambda a, b: a / b,
-    "gcd": _gcd,
-    "lcm": _lcm,
-    "max": lambda *values: max(values),
-    "min": lambda *values: min(values),
-}
 
 
 def too_large(tree: Tree, height: int = 0) -> str | None:
@@ -194,61 +95,12 @@ def _approximate(tree: Tree, names: Mapping[str, complex]) -> complex:
         return _CONSTANTS[tree.name] if tree.name in _CONSTANTS else names[tree.name]
     if isinstance(tree, Quantity) and tree.unit in ("degree", "%"):
         return _approximate(tree.value, names) * (math.pi / 180 if tree.unit == "degree" else 0.01)
-    if isinstance(tree, Op):
-        return complex(_FUNCTIONS[tree.head](*(_approximate(arg, names) for arg in tree.args)))
+    if isinstance(tree, Op) and (compute := HEADS[tree.head].approximate) is not None:
+        return complex(compute(*(_approximate(arg, names) for arg in tree.args)))
     raise TypeError(tree)
 
 
-def _real(value: complex) -> float:
-    if abs(value.imag) > 1e-9 * max(1.0, abs(value)):
-        raise ValueError(value)
-    return value.real
-
-
-def _gamma(value: complex) -> complex:
-    return math.gamma(_real(value))
-
-
 _CONSTANTS: dict[str, complex] = {"e": math.e, "i": 1j, "\\pi": math.pi}
-_FUNCTIONS: dict[str, Callable[..., complex]] = {
-    "+": lambda *values: sum(values),
-    "*": lambda *values: math.prod(values, start=1 + 0j),
-    "/": lambda a, b: a / b,
-    "ratio": lambda a, b: a / b,
-    "time": lambda a, b: a / b,
-    "neg": lambda a: 0 - a,  # not -a, whose imaginary part would be -0.0
-    "mixed": lambda a, b: a + b,
-    "^": lambda a, b: a**b,
-    "sqrt": lambda a, n: -((-a.real) ** (1 / n.real)) if a.imag == 0 > a.real and n.real % 2 == 1 else a ** (1 / n),
-    "!": lambda a: _gamma(a + 1),
-    "binom": lambda n, k: _gamma(n + 1) / _gamma(k + 1) / _gamma(n - k + 1),
-    "permutations": lambda n, k: _gamma(n + 1) / _gamma(n - k + 1),
-    "abs": abs,
-    "floor": lambda a: math.floor(_real(a) + 1e-9),
-    "ceil": lambda a: math.ceil(_real(a) - 1e-9),
-    "sin": cmath.sin,
-    "cos": cmath.cos,
-    "tan": cmath.tan,
-    "cot": lambda a: 1 / cmath.tan(a),
-    "sec": lambda a: 1 / cmath.cos(a),
-    "csc": lambda a: 1 / cmath.sin(a),
-    "arcsin": cmath.asin,
-    "arccos": cmath.acos,
-    "arctan": cmath.atan,
-    "sinh": cmath.sinh,
-    "cosh": cmath.cosh,
-    "tanh": cmath.tanh,
-    "log": lambda a, base=math.e: cmath.log(a) / cmath.log(base),
-    "ln": cmath.log,
-    "exp": cmath.exp,
-    "cis": lambda a: cmath.exp(1j * a),
-    "max": lambda *values: max(map(_real, values)),
-    "min": lambda *values: min(map(_real, values)),
-    "conjugate": lambda a: a.conjugate(),
-    "Re": lambda a: a.real,
-    "Im": lambda a: a.imag,
-    "arg": cmath.phase,
-}
 
 
 def differ(a: Tree, g: Tree, integers: str = "", positive: str = "") -> bool:
@@ -291,14 +143,7 @@ def is_formula(tree: Tree) -> bool:
     """Return whether a tree is one value: no collection, relation or words."""
     return all(
         isinstance(part, (Num, Sym))
-        or (isinstance(part, Op) and part.head in FORMULA_HEADS)
+        or (isinstance(part, Op) and part.head in HEADS)
         or (isinstance(part, Quantity) and part.unit == "degree")
         for part in walk(tree)
     )
-
-
-FORMULA_HEADS = (
-    frozenset(_FUNCTIONS)
-    | frozenset(_ARITHMETIC)
-    | words("!! int sum prod lim diff call coth sech csch arccot arcsec arccsc sgn erf Gamma det dots det pm mp lg")
-)

@@ -11,6 +11,7 @@ from gem.graders.math.tree import (
     MINUS_INFINITY,
     ONE,
     REALS,
+    TWO,
     ZERO,
     Interval,
     Num,
@@ -26,71 +27,45 @@ _FILLING = word_set(
     "has have equation system answer limit n x y can have for"
 )
 _MEANINGS: dict[str, Tree] = {
-    **dict.fromkeys(
+    phrase: tree
+    for tree, phrases in (
         (
-            "no solution",
-            "no solutions",
-            "no real solution",
-            "no real solutions",
-            "no roots",
-            "no real roots",
-            "empty",
-            "none",
-            "no such",
-            "no such exists",
-            "no integer solutions",
+            EMPTY,
+            "no solution/no solutions/no real solution/no real solutions/no roots/no real roots/empty/none/no such",
         ),
-        EMPTY,
-    ),
-    **dict.fromkeys(("real", "reals", "real x"), REALS),
-    **dict.fromkeys(("nonnegative real", "non negative real"), Interval(ZERO, INFINITY, (True, False))),
-    **dict.fromkeys(("positive real",), Interval(ZERO, INFINITY, (False, False))),
-    **dict.fromkeys(("negative real",), Interval(MINUS_INFINITY, ZERO, (False, False))),
-    **dict.fromkeys(("nonzero real", "non zero real"), Op("minus", (REALS, Op("set", (ZERO,))))),
-    **dict.fromkeys(
+        (EMPTY, "no such exists/no integer solutions"),
+        (REALS, "real/reals/real x"),
+        (Interval(ZERO, INFINITY, (True, False)), "nonnegative real/non negative real"),
+        (Interval(ZERO, INFINITY, (False, False)), "positive real"),
+        (Interval(MINUS_INFINITY, ZERO, (False, False)), "negative real"),
+        (Op("minus", (REALS, Op("set", (ZERO,)))), "nonzero real/non zero real"),
         (
-            "infinity",
-            "positive infinity",
-            "infinite",
-            "infinitely many",
-            "infinitely many solutions",
-            "diverges to infinity",
+            INFINITY,
+            "infinity/positive infinity/infinite/infinitely many/infinitely many solutions/diverges to infinity",
         ),
-        INFINITY,
-    ),
-    **dict.fromkeys(("negative infinity", "minus infinity", "diverges to negative infinity"), MINUS_INFINITY),
-    **dict.fromkeys(("does not", "doesn't", "dne", "doesnt", "not"), Phrase(("dne",))),
-    **dict.fromkeys(
-        ("even", "even integers", "even integer", "even natural"),
-        Op("mod", (Relation((Sym("ℤ"), ZERO), ("≡",)), Num(Fraction(2)))),
-    ),
-    **dict.fromkeys(
-        ("odd", "odd integers", "odd integer"), Op("mod", (Relation((Sym("ℤ"), ONE), ("≡",)), Num(Fraction(2))))
-    ),
-    **dict.fromkeys(("noon", "12 noon"), Op("clock", (Num(Fraction(12 * 3600)),))),
-    **dict.fromkeys(("midnight", "12 midnight"), Op("clock", (ZERO,))),
-    **dict.fromkeys(("integers", "integer"), Sym("ℤ")),
-    **dict.fromkeys(("positive integers", "natural"), Sym("ℤ+")),
-    **dict.fromkeys(("cannot be determined", "can't be determined"), Phrase(("cannot determined",))),
+        (MINUS_INFINITY, "negative infinity/minus infinity/diverges to negative infinity"),
+        (Phrase(("dne",)), "does not/doesn't/dne/doesnt/not"),
+        (Op("mod", (Relation((Sym("ℤ"), ZERO), ("≡",)), TWO)), "even/even integers/even integer/even natural"),
+        (Op("mod", (Relation((Sym("ℤ"), ONE), ("≡",)), TWO)), "odd/odd integers/odd integer"),
+        (Op("clock", (Num(Fraction(12 * 3600)),)), "noon/12 noon"),
+        (Op("clock", (ZERO,)), "midnight/12 midnight"),
+        (Sym("ℤ"), "integers/integer"),
+        (Sym("ℤ+"), "positive integers/natural"),
+        (Phrase(("cannot determined",)), "cannot be determined/can't be determined"),
+    )
+    for phrase in phrases.split("/")
 }
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_MONTHS = (
-    *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october"),
-    *("november", "december"),
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October"),
+    *("November", "December"),
 )
 _SAME = {"converges": "convergent", "diverges": "divergent", "t": "true", "f": "false"}
 
 
 def meaning(phrase: Phrase) -> Tree:
     """Return what a phrase stands for, or the phrase in lower case without words that say nothing."""
-    words = [
-        part.casefold()
-        if isinstance(part, str)
-        else part.name
-        if isinstance(part, Sym) and len(part.name) == 1 and part.name.isalpha()
-        else part
-        for part in phrase.parts
-    ]
+    words = [_plain(part) for part in phrase.parts]
     texts = [word for word in words if isinstance(word, str)]
     if len(texts) == len(words):
         kept = [word for word in texts if word not in _FILLING]
@@ -114,11 +89,16 @@ def meaning(phrase: Phrase) -> Tree:
     return Phrase(tuple(words))
 
 
+def _plain(part: str | Tree) -> str | Tree:
+    """Return a word in lower case, and a letter as a word."""
+    if isinstance(part, str):
+        return part.casefold()
+    return part.name if isinstance(part, Sym) and len(part.name) == 1 and part.name.isalpha() else part
+
+
 def _day(word: str) -> str:
-    for name in _DAYS:
-        if name.startswith(word) and len(word) >= 3:
-            return name
-    return _SAME.get(word, word)
+    days = (name for name in _DAYS if name.startswith(word) and len(word) >= 3)
+    return next(days, _SAME.get(word, word))
 
 
 def date_of(phrase: Phrase) -> tuple[int, ...] | None:
@@ -127,7 +107,7 @@ def date_of(phrase: Phrase) -> tuple[int, ...] | None:
     for part in phrase.parts:
         if isinstance(part, str):
             word = part.casefold().rstrip(".")
-            found = [i for i, name in enumerate(_MONTHS, 1) if name.startswith(word) and len(word) >= 3]
+            found = [i for i, name in enumerate(MONTHS, 1) if name.lower().startswith(word) and len(word) >= 3]
             if found and not month:
                 month = found[0]
             elif word not in ("the", "of", "on", "th", "st", "nd", "rd", ","):

@@ -19,39 +19,11 @@ from gem.graders.math.equal.formulas import (
 from gem.graders.math.equal.normal import named, normal, split_unit
 from gem.graders.math.equal.notations import bases, choices, clocks, dates, ratios, same_words, vectors
 
-DECIDERS |= {
-    "numbers": numbers,
-    "dates": dates,
-    "words": same_words,
-    "numbers in a base": bases,
-    "choices": choices,
-    "integrals": integrals,
-    "families": families,
-    "piecewise functions": piecewise,
-    "progressions": progressions,
-    "conditions": wheres,
-    "vectors": vectors,
-    "clocks": clocks,
-    "congruences": congruences,
-    "chains": chains,
-    "assignments": assignments,
-    "quantities": quantities,
-    "ratios": ratios,
-    "equations": equations,
-    "sets of reals": real_sets,
-    "collections": collections,
-    "formulas": formulas,
-}
+_ORDER = (
+    *(numbers, dates, same_words, bases, choices, integrals, families, piecewise, progressions, wheres, vectors),
+    *(clocks, congruences, chains, assignments, quantities, ratios, equations, real_sets, collections, formulas),
+)
+DECIDERS |= {decider.__name__: decider for decider in _ORDER}
 
-__all__ = [
-    "ROUNDING",
-    "Verdict",
-    "all_of",
-    "any_of",
-    "half_digit",
-    "named",
-    "normal",
-    "rounded_equal",
-    "same",
-    "split_unit",
-]
+__all__ = ["ROUNDING", "Verdict", "all_of", "any_of", "half_digit", "named", "normal", "rounded_equal", "same"]
+__all__ += ["split_unit"]

@@ -19,12 +19,14 @@ def real_sets(a: Tree, g: Tree, q: Question) -> Verdict | None:
 
 
 def is_set_like(tree: Tree) -> bool:
-    return (
-        isinstance(tree, Interval)
-        or (is_op(tree, "cup", "cap", "minus"))
-        or (isinstance(tree, Relation) and bool(set(tree.operators) & {"<", "≤", "≠", "∉"}))
-        or (is_op(tree, "and", "or", "list", "where") and any(map(is_set_like, tree.args)))
-    )
+    match tree:
+        case Interval() | Op("cup" | "cap" | "minus"):
+            return True
+        case Relation(_, operators):
+            return bool({"<", "≤", "≠", "∉"} & {*operators})
+        case Op("and" | "or" | "list" | "where", args):
+            return any(map(is_set_like, args))
+    return False
 
 
 def as_sets(a: Tree, g: Tree, q: Question) -> Verdict | None:
@@ -45,20 +47,19 @@ def _same_interval(a: Interval, g: Interval, q: Question) -> Verdict:
 
 def _intervals(tree: Tree) -> list[Interval] | None:
     """Return the intervals of a union whose bounds may have letters; None if a part is no interval."""
-    if isinstance(tree, Interval):
-        return [tree]
-    if is_op(tree, "cup", "or"):
-        parts = [_intervals(arg) for arg in tree.args]
-        return None if None in parts else [each for part in parts for each in part or ()]
-    if not isinstance(tree, Relation) or not set(tree.operators) <= {"<", "≤"}:
-        return None
-    closed = tuple(operator == "≤" for operator in tree.operators)
-    if len(tree.sides) == 3 and isinstance(tree.sides[1], Sym):
-        return [Interval(tree.sides[0], tree.sides[2], (closed[0], closed[1]))]
-    low, high = tree.sides[0], tree.sides[-1]
-    if len(tree.sides) == 2 and isinstance(low, Sym) and not (isinstance(high, Sym) and high.name > low.name):
-        return [Interval(MINUS_INFINITY, high, (False, closed[0]))]
-    return [Interval(low, INFINITY, (closed[0], False))] if len(tree.sides) == 2 and isinstance(high, Sym) else None
+    match tree:
+        case Interval():
+            return [tree]
+        case Op("cup" | "or", args):
+            parts = [_intervals(arg) for arg in args]
+            return None if None in parts else [each for part in parts for each in part or ()]
+        case Relation((low, Sym(), high), ("<" | "≤" as first, "<" | "≤" as second)):
+            return [Interval(low, high, (first == "≤", second == "≤"))]
+        case Relation((Sym(name), high), ("<" | "≤" as operator,)) if not isinstance(high, Sym) or high.name <= name:
+            return [Interval(MINUS_INFINITY, high, (False, operator == "≤"))]
+        case Relation((low, Sym()), ("<" | "≤" as operator,)):
+            return [Interval(low, INFINITY, (operator == "≤", False))]
+    return None
 
 
 def _inequalities(a: Relation, g: Relation, q: Question) -> Verdict:
@@ -77,12 +78,10 @@ def collections(a: Tree, g: Tree, q: Question) -> Verdict | None:
         if (
             is_op(tree, "set")
             and len(tree.args) == 1
-            and not is_op(other, *_ITEMS - {"tuple"})
             and not isinstance(other, Interval)
+            and not is_op(other, *_ITEMS - {"tuple"})
         ):
             return same_with(tree, tree.args[0], a, g, q)
-        if is_op(tree, "tuple") and len(tree.args) == 2 and isinstance(other, Interval):
-            return same_with(tree, Interval(tree.args[0], tree.args[1], (False, False)), a, g, q)
     if not is_op(a, *_ITEMS) or not is_op(g, *_ITEMS):
         return False
     a, g = _by_name(a, g), _by_name(g, a)
@@ -106,15 +105,10 @@ def _base(name: str) -> str:
 
 def _by_name(tree: Op, other: Op) -> Op:
     """Return "y = 2, x = 1" as the tuple (1, 2) if the other tree is a tuple."""
-    pairs = [named(item) for item in tree.args]
-    if (
-        other.head != "tuple"
-        or tree.head not in ("list", "and")
-        or not all(n for n, _ in pairs)
-        or len({n for n, _ in pairs}) < max(len(pairs), 2)
-    ):
-        return tree
-    return Op("tuple", tuple(value for _, value in sorted(pairs, key=lambda pair: pair[0].lstrip("\\"))))
+    pairs = sorted((named(item) for item in tree.args), key=lambda pair: pair[0].lstrip("\\"))
+    names = {name for name, _ in pairs}
+    is_point = other.head == "tuple" and tree.head in ("list", "and") and "" not in names
+    return Op("tuple", tuple(value for _, value in pairs)) if is_point and len(names) == len(pairs) > 1 else tree
 
 
 def _has_all(items: Sequence[Tree], others: Sequence[Tree], q: Question) -> Verdict:

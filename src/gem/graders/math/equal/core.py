@@ -30,25 +30,19 @@ def same_with(old: Tree, new: Tree, a: Tree, g: Tree, q: Question) -> Verdict:
 
 def all_of(verdicts: Iterable[Verdict]) -> Verdict:
     """Return False if any verdict is False, True if all are True, else the conjunction of the undecided verdicts."""
-    undecided: list[Condition] = []
-    for verdict in verdicts:
-        if verdict is False:
-            return False
-        if not isinstance(verdict, bool):
-            undecided.append(verdict)
-    if len(undecided) == 1:
-        return undecided[0]
-    return AllOf(tuple(undecided)) if undecided else True
+    return _combined(verdicts, False, AllOf)
 
 
 def any_of(verdicts: Iterable[Verdict]) -> Verdict:
     """Return True if any verdict is True, False if all are False, else the disjunction of the undecided verdicts."""
+    return _combined(verdicts, True, AnyOf)
+
+
+def _combined(verdicts: Iterable[Verdict], decisive: bool, joined: type[AllOf] | type[AnyOf]) -> Verdict:
     undecided: list[Condition] = []
     for verdict in verdicts:
-        if verdict is True:
-            return True
+        if verdict is decisive:
+            return decisive
         if not isinstance(verdict, bool):
             undecided.append(verdict)
-    if len(undecided) == 1:
-        return undecided[0]
-    return AnyOf(tuple(undecided)) if undecided else False
+    return joined(tuple(undecided)) if len(undecided) > 1 else undecided[0] if undecided else not decisive

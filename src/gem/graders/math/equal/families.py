@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -22,6 +21,7 @@ from gem.graders.math.tree import (
     Sym,
     Tree,
     is_op,
+    joined,
     mapped,
     names_in,
     substituted,
@@ -93,15 +93,16 @@ def _parameters(tree: Tree) -> tuple[Tree, dict[str, str]]:
 def _members(tree: Tree, declared: dict[str, str]) -> list[Tree] | None:
     """Return the formulas of a family of values of one integer, which is renamed to q_1; None for other trees."""
     _, tree = named(tree)
-    if is_op(tree, "list", "or", "and", "set"):
-        parts = [_members(item, declared) for item in tree.args]
-        return None if None in parts else [each for part in parts for each in part or ()]
-    if is_op(tree, "where"):
-        bare, own = _parameters(tree)
-        return None if bare is tree else _members(bare, declared | own)
-    if is_op(tree, "mod"):
-        _, value, modulus = _congruence(tree)
-        return [Op("+", (value, Op("*", (modulus, Sym("q_1")))))]
+    match tree:
+        case Op("list" | "or" | "and" | "set", items):
+            parts = [_members(item, declared) for item in items]
+            return None if None in parts else [each for part in parts for each in part or ()]
+        case Op("where"):
+            bare, own = _parameters(tree)
+            return None if bare is tree else _members(bare, declared | own)
+        case Op("mod") as congruence:
+            _, value, modulus = _congruence(congruence)
+            return [Op("+", (value, Op("*", (modulus, Sym("q_1")))))]
     degrees = isinstance(tree, Op) and any(isinstance(part, Quantity) for part in walk(tree))
     if isinstance(tree, Quantity) and tree.unit == "degree":
         tree, degrees = tree.value, True
@@ -153,7 +154,7 @@ def _without_constant(tree: Tree) -> tuple[Tree, str] | None:
     rest = tuple(arg for arg in tree.args if arg not in constants)
     if len(constants) != 1 or not rest or constants[0].name in names_in(Op("+", rest)):
         return None
-    return (rest[0] if len(rest) == 1 else Op("+", rest)), constants[0].name
+    return joined("+", rest), constants[0].name
 
 
 def progressions(a: Tree, g: Tree, q: Question) -> Verdict | None:
@@ -218,11 +219,8 @@ def congruences(a: Tree, g: Tree, q: Question) -> Verdict | None:
     if "ℤ" in (name, gold_name) and None in (modulus, gold_modulus):
         return False  # odd is not 1
     if gold_modulus is None or modulus is None:  # 3 (mod 7) is 3, but n ≡ 3 (mod 7) is more than 3
-        return (
-            _is_residue(value, modulus, q)
-            if gold_modulus is None and same(value, gold_value, q) is True
-            else (not gold_name and modulus is None and same(value, gold_value, q))
-        )
+        is_allowed = _is_residue(value, modulus, q) if gold_modulus is None else not gold_name
+        return is_allowed and same(value, gold_value, q)
     x, y, m = fraction_of(value), fraction_of(gold_value), fraction_of(gold_modulus)
     if None in (x, y, m):
         return all_of((same(modulus, gold_modulus, q), same(value, gold_value, q)))
@@ -237,13 +235,9 @@ def _is_residue(value: Tree, modulus: Tree | None, q: Question) -> bool:
 
 def _congruence(tree: Op) -> tuple[str, Tree, Tree]:
     left, modulus = tree.args
-    if isinstance(left, Relation) and left.operators[-1] in ("≡", "="):
-        name = left.sides[-2]
-        return (
-            (name.name if isinstance(name, Sym) else "" if not names_in(name) else repr(name)),
-            left.sides[-1],
-            modulus,
-        )
+    match left:
+        case Relation((*_, name, value), (*_, "≡" | "=")):
+            return name.name if isinstance(name, Sym) else repr(name) if names_in(name) else "", value, modulus
     return "", left, modulus
 
 
@@ -300,12 +294,8 @@ def wheres(a: Tree, g: Tree, q: Question) -> Verdict | None:
     conditions = [tree.args[1:] if tree is not None else () for tree in trees]
     verdict = same(bare[0], bare[1], q)
     if conditions[0] and conditions[1] and not all(map(_is_declaration, (*conditions[0], *conditions[1]))):
-        return all_of((verdict, same(_joint(conditions[0]), _joint(conditions[1]), q)))
+        return all_of((verdict, same(joined("and", conditions[0]), joined("and", conditions[1]), q)))
     return verdict if all(_is_declaration(each) for side in conditions for each in side) else False
-
-
-def _joint(conditions: Sequence[Tree]) -> Tree:
-    return conditions[0] if len(conditions) == 1 else Op("and", tuple(conditions))
 
 
 def _is_declaration(tree: Tree) -> bool:

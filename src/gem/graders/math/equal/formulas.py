@@ -54,7 +54,7 @@ def assignments(a: Tree, g: Tree, q: Question) -> Verdict | None:
         renamed = _renamed(name, value, gold_name)
         return equations(a, g, q) if renamed is None else same(renamed, gold_value, q)
     if any(isinstance(tree, Op) and _has_other_names(tree, name or gold_name) for tree in (a, g)):
-        return as_sets(a, g, q) or False
+        return False
     tree, other = (a, g) if name else (g, a)
     (name, value) = named(tree)
     equals = is_op(other, "list", "and", "or") and all(
@@ -137,23 +137,18 @@ def _step(x: Tree, y: Tree, operators: Sequence[str], q: Question) -> Verdict:
 
 def half_digit(tree: Tree) -> Fraction:
     """Return half a unit of the last digit of a decimal number; 0 for other trees."""
-    while isinstance(tree, (Quantity, Op)):
-        if isinstance(tree, Quantity):
-            if tree.unit == "%":
-                return half_digit(tree.value) / 100
-            tree = tree.value
-        elif tree.head == "neg":
-            tree = tree.args[0]
-        elif tree.head == "*" and len(tree.args) == 2 and isinstance(tree.args[0], Num):
-            power = fraction_of(tree.args[1])
-            return half_digit(tree.args[0]) * power if power is not None else Fraction(0)
-        else:
-            return Fraction(0)
-    if not isinstance(tree, Num):
-        return Fraction(0)
-    if tree.places is None:
-        return Fraction(1, 2) if tree.exact.denominator == 1 else Fraction(0)
-    return Fraction(1, 2) * Fraction(10) ** -tree.places
+    match tree:
+        case Num(exact, None):
+            return Fraction(1, 2) if exact.denominator == 1 else Fraction(0)
+        case Num(_, int(places)):
+            return Fraction(1, 2) * Fraction(10) ** -places
+        case Quantity(value, unit):
+            return half_digit(value) / (100 if unit == "%" else 1)
+        case Op("neg", (value,)):
+            return half_digit(value)
+        case Op("*", (Num() as value, power)):
+            return half_digit(value) * (fraction_of(power) or 0)
+    return Fraction(0)
 
 
 def rounded_equal(x: Tree, rounded: Tree, half: Fraction) -> Verdict:
@@ -179,25 +174,22 @@ def _without_unit(tree: Tree) -> Tree:
 
 def quantities(a: Tree, g: Tree, q: Question) -> Verdict | None:
     """Convert the units of two quantities; a quantity without a unit has that of the other."""
-    if not isinstance(a, Quantity) and not isinstance(g, Quantity):
-        if not (isinstance(a, Op) and isinstance(g, Op) and a.head == g.head == "*" and names_in(a) != names_in(g)):
-            return None
+    if isinstance(a, Quantity) or isinstance(g, Quantity):
+        (x, unit), (y, gold_unit) = split_unit(a, g), split_unit(g, a)
+    elif is_op(a, "*") and is_op(g, "*") and names_in(a) != names_in(g):
         one = Quantity(ONE, "unit")  # 5 J and 5 N m
         (x, unit), (y, gold_unit) = split_unit(a, one), split_unit(g, one)
         if not unit or not gold_unit:
             return None
     else:
-        (x, unit), (y, gold_unit) = split_unit(a, g), split_unit(g, a)
+        return None
     if not is_formula(x) or not is_formula(y):
-        if is_collection(x) or is_collection(y):
-            return same(x, y, q) if unit == gold_unit or not (unit and gold_unit) else False
-        return False
+        is_same_unit = unit == gold_unit or not (unit and gold_unit)
+        return is_same_unit and (is_collection(x) or is_collection(y)) and same(x, y, q)
     if "degree" in (unit, gold_unit) and {unit, gold_unit} <= {"degree", "radian", ""}:
         return _angles(x, unit, y, gold_unit, q)
     factor = conversion(unit, gold_unit)
-    if factor is None:
-        return False
-    return same(_times(x, factor), y, q)
+    return factor is not None and same(_times(x, factor), y, q)
 
 
 def _times(tree: Tree, factor: Fraction) -> Tree:
@@ -228,12 +220,8 @@ def equations(a: Tree, g: Tree, q: Question) -> Verdict | None:
     """Compare two equations, which are equal if they differ by a constant factor."""
     if not isinstance(a, Relation) or not isinstance(g, Relation) or a.operators != ("=",) or g.operators != ("=",):
         return None
-    if not all(map(is_formula, (*a.sides, *g.sides))):
-        return all_of(same(x, y, q) for x, y in zip(a.sides, g.sides, strict=True))
-    if names_in(a) != names_in(g):
+    if not all(map(is_formula, (*a.sides, *g.sides))) or names_in(a) != names_in(g):
         return False
-    if difference(a) == difference(g):
-        return True
     sides = [all_of(formulas(x, y, q) or False for x, y in zip(a.sides, g.sides, strict=True))] if names_in(a) else []
     return any_of((*sides, SameEquation(difference(a), difference(g))))
 

@@ -18,6 +18,7 @@ from gem.graders.math.tree import (
     children,
     is_collection,
     is_op,
+    joined,
     mapped,
     names_in,
     walk,
@@ -29,76 +30,76 @@ from gem.graders.math.words import meaning
 
 def normal(tree: Tree) -> Tree:
     """Return a tree in which one thing has one form: lists of named values, solutions with ±, sets with conditions."""
-    tree = _flat(tree)
-    if isinstance(tree, Phrase):
-        return meaning(tree)
-    if is_op(tree, "det") and isinstance(tree.args[0], Op):
-        return _determinant([row.args for row in tree.args[0].args if isinstance(row, Op)]) or tree
-    if is_op(tree, "builder"):
-        element, condition = tree.args
-        if isinstance(element, Relation) and element.operators == ("∈",):
-            element, universe = element.sides
-            if universe not in (REALS, Sym("ℝ")):
-                return Op("builder", (element, condition))
-        if isinstance(element, Sym):
-            return normal(condition)
-        return Op("builder", (normal(element), condition))
-    if is_op(tree, "list", "and", "or"):
-        items = [each for item in tree.args for each in _signs(item)]
-        last = items[-1]
-        if is_op(last, "mod") and not any(is_op(i, "mod") for i in items[:-1]):
-            items = [*(Op("mod", (item, last.args[1])) for item in items[:-1]), last]  # x ≡ 1, 3 (mod 8)
-        return _named_list(tree.head, [normal(item) for item in items])
-    if is_op(tree, "tuple") and len(signed := _signs(tree)) > 1:
-        return Op("list", tuple(map(normal, signed)))  # (±2, 0)
-    if is_op(tree, "set", "tuple"):
-        signed = [each for item in tree.args for each in (_signs(item) if tree.head == "set" else [item])]
-        return Op(tree.head, tuple(map(normal, signed)))
-    if is_op(tree, "matrix"):
-        return _column(tree)
-    if is_op(tree, "transpose") and isinstance(tree.args[0], Op):
-        inner = normal(tree.args[0])
-        if is_op(inner, "matrix"):
-            rows = [row.args for row in inner.args if isinstance(row, Op)]
-            return _column(Op("matrix", tuple(Op("tuple", cells) for cells in zip(*rows, strict=False))))
-        return inner
-    if is_op(tree, "mod") and isinstance(tree.args[0], Relation):
-        name = tree.args[0].sides[0]
-        value = normal(tree.args[0].sides[-1])
-        if is_op(value, "list"):
-            return Op("list", tuple(Op("mod", (Relation((name, v), ("≡",)), tree.args[1])) for v in value.args))
+    match _flat(tree):
+        case Phrase() as phrase:
+            return meaning(phrase)
+        case Op("det", (Op(_, rows),)) as det:
+            return _determinant([row.args for row in rows if isinstance(row, Op)]) or det
+        case Op("builder", (element, condition)):
+            return _builder(element, condition)
+        case Op("list" | "and" | "or" as head, args):
+            items = [each for item in args for each in _signs(item)]
+            last = items[-1]
+            if is_op(last, "mod") and not any(is_op(i, "mod") for i in items[:-1]):
+                items = [*(Op("mod", (item, last.args[1])) for item in items[:-1]), last]  # x ≡ 1, 3 (mod 8)
+            return _named_list(head, [normal(item) for item in items])
+        case Op("set", args):
+            return Op("set", tuple(normal(each) for item in args for each in _signs(item)))
+        case Op("tuple", args) as pair if len(_signs(pair)) == 1:
+            return Op("tuple", tuple(map(normal, args)))
+        case Op("matrix") as matrix:
+            return _column(matrix)
+        case Op("transpose", (Op() as inner,)):
+            return _transposed(normal(inner))
+        case Op("mod", (Relation((name, *_, right), _), modulus)) as congruence:
+            value = normal(right)
+            if not is_op(value, "list"):
+                return congruence
+            return Op("list", tuple(Op("mod", (Relation((name, v), ("≡",)), modulus)) for v in value.args))
+        case Op("cup" | "cap" | "minus" | "where" as head, args):
+            parts = tuple(map(normal, args))
+            if head == "cup" and all(is_op(part, "set") for part in parts):
+                return Op("set", tuple(item for part in parts for item in children(part)))
+            return Op(head, parts)
+        case Op("*" | "neg" as head, args) as scaled:
+            negated = head == "neg" and is_collection(args[0])
+            return _scaled(Op("*", (Num(Fraction(-1)), *args)) if negated else scaled)
+        case Relation() as relation:
+            return _relation(relation)
+        case Op() as other:
+            signed = _signs(other)
+            return Op("list", tuple(map(normal, signed))) if len(signed) > 1 else other  # (±2, 0)
+        case other:
+            return other
+
+
+def _builder(element: Tree, condition: Tree) -> Tree:
+    """Return a set of reals with a condition as the condition; other sets stay builders."""
+    if isinstance(element, Relation) and element.operators == ("∈",):
+        element, universe = element.sides
+        if universe not in (REALS, Sym("ℝ")):
+            return Op("builder", (element, condition))
+    return normal(condition) if isinstance(element, Sym) else Op("builder", (normal(element), condition))
+
+
+def _transposed(tree: Tree) -> Tree:
+    if not is_op(tree, "matrix"):
         return tree
-    if is_op(tree, "cup", "cap", "minus", "where"):
-        parts = tuple(map(normal, tree.args))
-        if tree.head == "cup" and all(is_op(part, "set") for part in parts):
-            return Op("set", tuple(item for part in parts for item in children(part)))
-        return Op(tree.head, parts)
-    if (
-        isinstance(tree, Relation)
-        and tree.operators == ("=",)
-        and any(is_op(each, "dots") for each in walk(tree.sides[0]))
-    ):
-        return normal(tree.sides[1])  # 1 + 2 + … + n = n(n+1)/2
-    if isinstance(tree, Relation) and tree.operators == ("=",) and is_op(left := tree.sides[0], "mod"):
-        return Op("mod", (Relation((left.args[0], tree.sides[1]), ("≡",)), left.args[1]))  # 17 mod 5 = 2
-    if isinstance(tree, Relation) and tree.operators == ("≡",):
+    rows = [row.args for row in tree.args if isinstance(row, Op)]
+    return _column(Op("matrix", tuple(Op("tuple", cells) for cells in zip(*rows, strict=False))))
+
+
+def _relation(tree: Relation) -> Tree:
+    left, right = tree.sides[:2]
+    if tree.operators == ("=",) and is_op(left, "mod"):
+        return Op("mod", (Relation((left.args[0], right), ("≡",)), left.args[1]))  # 17 mod 5 = 2
+    if tree.operators == ("≡",):
         return normal(Relation(tree.sides, ("=",)))
-    if isinstance(tree, Relation):
-        if (
-            unit := next((side for side in tree.sides if isinstance(side, Quantity)), None)
-        ) is not None:  # 5 km = 5000 m
-            pairs = [split_unit(side, unit) for side in tree.sides]
-            tree = Relation(tuple(Quantity(v, u) if u else v for v, u in pairs), tree.operators)
-        signed = _signs(tree)
-        return Op("list", tuple(map(normal, signed))) if len(signed) > 1 else _assignment(tree)
-    if is_op(tree, "*", "neg"):
-        return _scaled(
-            Op("*", (Num(Fraction(-1)), *tree.args)) if tree.head == "neg" and is_collection(tree.args[0]) else tree
-        )
-    if isinstance(tree, Op):
-        signed = _signs(tree)
-        return Op("list", tuple(map(normal, signed))) if len(signed) > 1 else tree
-    return tree
+    if (unit := next((side for side in tree.sides if isinstance(side, Quantity)), None)) is not None:
+        pairs = [split_unit(side, unit) for side in tree.sides]  # 5 km = 5000 m
+        tree = Relation(tuple(Quantity(v, u) if u else v for v, u in pairs), tree.operators)
+    signed = _signs(tree)
+    return Op("list", tuple(map(normal, signed))) if len(signed) > 1 else _assignment(tree)
 
 
 def _flat(tree: Tree) -> Tree:
@@ -151,19 +152,12 @@ def _named_list(head: str, items: list[Tree]) -> Tree:
 
 def named(tree: Tree) -> tuple[str, Tree]:
     """Return the name and the value of an assignment such as x = 5 or x ∈ (1, 2); "" and the tree for any other."""
-    if (
-        isinstance(tree, Relation)
-        and len(tree.operators) == 1
-        and tree.operators[0] in ("=", "∈")
-        and isinstance(tree.sides[0], (Sym, Op))
-    ):
-        left, right = tree.sides
-        if isinstance(left, Sym) and left.name not in ("e", "i", "\\pi", "∞"):
-            return left.name, right
-        if is_op(left, "call") and isinstance(left.args[0], Sym) and all(isinstance(arg, Sym) for arg in left.args[1:]):
-            return f"{left.args[0].name}({','.join(arg.name for arg in left.args[1:] if isinstance(arg, Sym))})", right
-        if is_op(left, "call"):
-            return repr(left), right
+    match tree:
+        case Relation((Sym(name), value), ("=" | "∈",)) if name not in ("e", "i", "\\pi", "∞"):
+            return name, value
+        case Relation((Op("call", (Sym(name), *given)) as call, value), ("=" | "∈",)):
+            letters = [arg.name for arg in given if isinstance(arg, Sym)]
+            return (f"{name}({','.join(letters)})" if len(letters) == len(given) else repr(call)), value
     return "", tree
 
 
@@ -176,24 +170,12 @@ def _assignment(tree: Relation) -> Tree:
         if isinstance(right, Sym) and names_in(right) and not names_in(left):
             left, right = right, left
         right = normal(right)
-        if is_op(left, "ratio") and is_op(right, "ratio") and len(left.args) == len(right.args):
-            return right  # a:b = 2:3
-        if (
-            isinstance(left, Sym)
-            and right != split_unit(right, Quantity(ONE, "unit"))[0]
-            and names_in(right) == {left.name}
-        ):
-            right = Quantity(*split_unit(right, Quantity(ONE, "unit")))  # V = 12 V
-        if is_collection(right) and not isinstance(left, Sym):
-            return right
-        if isinstance(left, Sym) and is_op(right, "set") and left.name.isupper():
-            return right  # S = {1, 2}
-        return Relation((left, right), ("=",))
+        if not isinstance(left, Sym):
+            return right if is_collection(right) else Relation((left, right), ("=",))
+        return right if is_op(right, "set") and left.name.isupper() else Relation((left, right), ("=",))  # S = {1, 2}
     if len(tree.sides) == 2 and tree.operators == ("∈",):
-        left, right = tree.sides
-        if is_op(left, "tuple"):
-            return normal(right)
-        return Relation((left, normal(right)), ("∈",))
+        left, right = tree.sides[0], normal(tree.sides[1])
+        return right if is_op(left, "tuple") else Relation((left, right), ("∈",))
     if set(tree.operators) == {"="} and all(isinstance(side, Sym) and names_in(side) for side in tree.sides[:-1]):
         return Op("and", tuple(Relation((side, tree.sides[-1]), ("=",)) for side in tree.sides[:-1]))  # m = n = 2
     if set(tree.operators) <= {">", "≥"}:
@@ -249,7 +231,7 @@ def split_unit(tree: Tree, other: Tree) -> tuple[Tree, str]:
         if numbers and letters and tree.args[: len(numbers)] == numbers:
             unit = unit_named(" ".join(map(_letter, letters)))
             if unit is not None:
-                return (numbers[0] if len(numbers) == 1 else Op("*", numbers)), unit
+                return joined("*", numbers), unit
     return tree, ""
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from gem.graders.math.equal.core import Verdict, all_of, same, same_with
 from gem.graders.math.question.read import Question
-from gem.graders.math.tree import ONE, InBase, Num, Op, Phrase, Sym, Tree, is_op
+from gem.graders.math.tree import ONE, InBase, Num, Op, Phrase, Sym, Tree, is_op, joined
 from gem.graders.math.values import fraction_of
 from gem.graders.math.words import date_of
 
@@ -32,14 +32,13 @@ def clocks(a: Tree, g: Tree, q: Question) -> Verdict | None:
 
 def _seconds(tree: Tree) -> tuple[int, bool] | None:
     """Return the seconds of a time of day since midnight, and whether its half of the day is known."""
-    if is_op(tree, "clock") and isinstance(tree.args[0], Num):
-        return int(tree.args[0].exact), True
-    if is_op(tree, "time"):
-        parts = [
-            part.exact if isinstance(part, Num) and part.exact.denominator == 1 else Fraction(-1) for part in tree.args
-        ]
-        if 0 <= parts[0] <= 24 and all(0 <= part < 60 for part in parts[1:]):
-            return int(sum(part * 60 ** (2 - i) for i, part in enumerate(parts))), parts[0] > 12
+    match tree:
+        case Op("clock", (Num(seconds),)):
+            return int(seconds), True
+        case Op("time", args):
+            known = [arg.exact for arg in args if isinstance(arg, Num) and arg.exact.denominator == 1]
+            if len(known) == len(args) and 0 <= known[0] <= 24 and all(0 <= part < 60 for part in known[1:]):
+                return int(sum(part * 60 ** (2 - i) for i, part in enumerate(known))), known[0] > 12
     return None
 
 
@@ -51,11 +50,8 @@ def dates(a: Tree, g: Tree, q: Question) -> Verdict | None:
 def vectors(a: Tree, g: Tree, q: Question) -> Verdict | None:
     """Compare 2i - 3j with (2, -3), and a point P(1, 2) with (1, 2)."""
     for tree, other in ((a, g), (g, a)):
-        if is_op(tree, "binom") and is_op(other, "tuple"):
-            return same_with(tree, Op("tuple", tree.args), a, g, q)  # the point C(5, 2)
         if is_op(tree, "call") and len(tree.args) > 2 and is_op(other, "tuple"):
-            point = Op("tuple", tree.args[1:])
-            return same(point, g, q) if tree is a else same(a, point, q)
+            return same_with(tree, Op("tuple", tree.args[1:]), a, g, q)
     size = max((len(tree.args) for tree in (a, g) if is_op(tree, "tuple")), default=0)
     vectors = [_components(tree, size) for tree in (a, g)]
     if vectors == [None, None] or not (size or None not in vectors):
@@ -78,7 +74,7 @@ def _components(tree: Tree, size: int) -> Tree | None:
             return None
         marked = marked or "{" in axes[0].name
         factors.remove(axes[0])
-        factor: Tree = factors[0] if len(factors) == 1 else Op("*", tuple(factors)) if factors else ONE
+        factor: Tree = joined("*", factors) if factors else ONE
         factor = Op("/", (factor, *over)) if over else factor
         found[axis] = Op("neg", (factor,)) if is_op(term, "neg") else factor
     if not marked and len(found) < 2:
@@ -131,12 +127,13 @@ def same_words(a: Tree, g: Tree, q: Question) -> Verdict | None:
 
 
 def _word(tree: Tree) -> str | None:
-    if isinstance(tree, Phrase):
-        return " ".join(part if isinstance(part, str) else str(part) for part in tree.parts)
-    if isinstance(tree, Sym):
-        return tree.name
-    if is_op(tree, "*") and all(isinstance(arg, Sym) for arg in tree.args):
-        return "".join(arg.name for arg in tree.args if isinstance(arg, Sym))
+    match tree:
+        case Phrase(parts):
+            return " ".join(map(str, parts))
+        case Sym(name):
+            return name
+        case Op("*", args) if all(isinstance(arg, Sym) for arg in args):
+            return "".join(arg.name for arg in args if isinstance(arg, Sym))
     return None
 
 

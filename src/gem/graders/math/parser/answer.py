@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import lru_cache
 
 from gem.graders.math.lexer import Malformed, Token, tokens
-from gem.graders.math.parser.expression import Parser, by_items, phrase
-from gem.graders.math.parser.vocabulary import NotMath, flat, is_product, stripped
+from gem.graders.math.parser.expression import Parser
+from gem.graders.math.parser.vocabulary import END, FAILURES, SEPARATORS, flat, infix, is_product, stripped
 from gem.graders.math.tree import REALS, Num, Op, Phrase, Relation, Sym, Tree, is_op
 from gem.graders.math.units import read_unit, spelled_value
+from gem.graders.math.words import MONTHS
 
 
 @lru_cache(maxsize=4096)
@@ -30,20 +32,36 @@ def parse_tokens(found: Sequence[Token]) -> Tree:
     found = stripped(stripped(found)[_after_prose(stripped(found)) :])
     if not found:
         return Phrase(())
-    is_worded = all(token.kind in ("word", "letter") or token.text == "-" for token in found)
-    if is_worded and (value := spelled_value(" ".join(token.text for token in found))) is not None:
-        return Num(value)
+    if (value := _spelled(found)) is not None:
+        return value
     if (special := _special(found)) is not None:
         return special
     if len(found) == 1 and found[0].kind == "word" and len(found[0].text) > 2 and found[0].text[1] in "aeiou":
         return phrase(found)  # dog, which is not god
-    for name, head in (("over", "/"), ("choose", "binom")):
-        if (at := next((i for i, token in enumerate(found) if token.text == name and token.kind == "command"), 0)) > 0:
-            return Op(head, (parse_tokens(found[:at]), parse_tokens(found[at + 1 :])))
+    if (parts := infix(found)) is not None:
+        head, *sides = parts
+        return Op(head, tuple(map(parse_tokens, sides)))
+    return _formula(found) or _of_letters(found) or by_items(found)
+
+
+def parse_part(found: Sequence[Token]) -> Tree:
+    """Parse tokens as a formula, or else as items, or else as a phrase."""
+    return _formula(found) or by_items(found)
+
+
+def _formula(found: Sequence[Token]) -> Tree | None:
     try:
         return Parser(found).answer()
-    except (NotMath, RecursionError, ZeroDivisionError):
-        return _of_letters(found) or by_items(found)
+    except FAILURES:
+        return None
+
+
+def _spelled(found: Sequence[Token]) -> Tree | None:
+    """Return the number that tokens spell out in words; None for other tokens."""
+    if not all(token.kind in ("word", "letter") or token.text == "-" for token in found):
+        return None
+    value = spelled_value(" ".join(token.text for token in found))
+    return None if value is None else Num(value)
 
 
 def _of_letters(found: Sequence[Token]) -> Tree | None:
@@ -56,10 +74,7 @@ def _of_letters(found: Sequence[Token]) -> Tree | None:
     letters: list[Token] = []
     for token in found:
         letters += [Token("letter", c) for c in token.text] if token.kind == "word" else [token]
-    try:
-        return Parser(letters).answer()
-    except (NotMath, RecursionError, ZeroDivisionError):
-        return None
+    return _formula(letters)
 
 
 def _special(found: Sequence[Token]) -> Tree | None:
@@ -81,14 +96,10 @@ def _labelled(found: Sequence[Token]) -> Tree | None:
     if not size or len(letter) != 1 or not "A" <= letter.upper() <= "H" or (letter.islower() and size < 2):
         return None
     rest = found[size:]
-    if rest and (
-        rest[0].text in ("and", "or", ",", ";", "&", "is", *"ABCDEFGH")
-        or any(_labels_at(rest, i) for i in range(len(rest)))
-    ):
+    follows = rest[0].text if rest else ""
+    if follows in ("and", "or", ",", ";", "&", "is", *"ABCDEFGH") or any(_labels_at(rest, i) for i in range(len(rest))):
         return None
-    if size == 3 and rest[:1] and rest[0].text in ("^", "_", "+", "-", "*", "/", "=", "(", "!"):
-        return None
-    if letter.islower() and rest:
+    if (size == 3 and follows in ("^", "_", "+", "-", "*", "/", "=", "(", "!")) or (letter.islower() and rest):
         return None
     return Op("label", (Sym(letter.upper()), *((parse_tokens(rest),) if rest else ())))
 
@@ -102,7 +113,7 @@ def _titled(found: Sequence[Token]) -> Tree | None:
         return None
     if len(rest) > 2 and rest[1].text == "↦":
         name = f"{flat(title)}({rest[0].text})"
-        return Relation((Sym(name.replace("^-1", "^-1")), parse_tokens(rest[2:])), ("=",))
+        return Relation((Sym(name), parse_tokens(rest[2:])), ("=",))
     if len(title) == 1 and any(token.text == "=" for token in rest) and any(token.kind == "letter" for token in rest):
         return parse_tokens(rest) if title[0].text not in [token.text for token in rest] else None
     return None
@@ -121,11 +132,8 @@ def _worded_name(found: Sequence[Token]) -> Tree | None:
     left = found[:at]
     if len(left) > 3 and left[-1].text == ")" and left[-3].text == "(" and left[-2].kind == "letter":
         left = left[:-3]  # Dom(g) = …
-    if (
-        not left
-        or any(token.text == "=" for token in found[at + 1 :])
-        or not all(token.kind == "word" and (token.marked or not is_product(token.text)) for token in left)
-    ):
+    is_worded = all(token.kind == "word" and (token.marked or not is_product(token.text)) for token in left)
+    if not left or not is_worded or any(token.text == "=" for token in found[at + 1 :]):
         return None
     return Relation((Sym(" ".join(token.text for token in left)), parse_tokens(found[at + 1 :])), ("=",))
 
@@ -138,25 +146,18 @@ def _worded_base(found: Sequence[Token]) -> Tree | None:
     base = [token for token in found[at + 1 :] if token.text not in ("-", ")")]
     if not at or len(base) != 1 or len(before) != 1:
         return None
-    try:
-        return Parser([before[0], Token("sign", "_"), base[0]]).answer()
-    except NotMath:
-        return None
+    return _formula([before[0], Token("sign", "_"), base[0]])
 
 
 def _without(found: Sequence[Token]) -> Tree | None:
     """Parse "all real numbers except 2 and 3"; None for other tokens."""
     at = next((i for i, token in enumerate(found) if token.text in ("except", "but", "excluding")), 0)
     words = {token.text for token in found[:at]}
-    if (
-        not at
-        or not words & {"real", "reals", "mathbbR"}
-        or not words <= {"all", "real", "reals", "numbers", "any", "the", "x", "mathbbR"}
-    ):
+    known = {"all", "real", "reals", "numbers", "any", "the", "x", "mathbbR"}
+    if not at or not words & {"real", "reals", "mathbbR"} or not words <= known:
         return None
-    points = parse_tokens(
-        [token for token in found[at + 1 :] if token.text not in ("for", "x", "=", "when", "where", "at")]
-    )
+    kept = [token for token in found[at + 1 :] if token.text not in ("for", "x", "=", "when", "where", "at")]
+    points = parse_tokens(kept)
     items = points.args if is_op(points, "list", "and", "or") else (points,)
     return Op("minus", (REALS, Op("set", items)))
 
@@ -187,10 +188,63 @@ def _after_prose(found: Sequence[Token]) -> int:
     for index, token in enumerate(found[:8]):
         if token.kind not in ("word", "letter") and token.text not in (",", "^"):
             return 0
-        if (
-            token.text.casefold() in ("answer", "ans")
-            and index + 1 < len(found)
-            and found[index + 1].text in ("is", ":", "=")
-        ):
+        following = found[index + 1].text if index + 1 < len(found) else ""
+        if token.text.casefold() in ("answer", "ans") and following in ("is", ":", "="):
             return index + 2
     return 0
+
+
+def by_items(found: Sequence[Token]) -> Tree:
+    """Parse the items of an answer one by one; an item that is no formula is a phrase."""
+    items, heads = _split(found)
+    if len(items) < 2 or any(token.text in MONTHS for token in found):
+        return phrase([token for token in found if token.text != ","])
+    trees: list[Tree] = []
+    for item in items:
+        trees.append(_formula(stripped(item)) or phrase(item))
+    if all(isinstance(tree, Phrase) for tree in trees) or any(
+        isinstance(tree, Phrase) and len(tree.parts) > 3 for tree in trees
+    ):
+        return phrase(found)
+    return Op("or" if "or" in heads else "and" if "and" in heads else "list", tuple(trees))
+
+
+def _split(found: Sequence[Token]) -> tuple[list[Sequence[Token]], set[str]]:
+    items, heads, start, depth = [], set[str](), 0, 0
+    for index, token in enumerate(found):
+        depth += (token.text in ("(", "[", "\\{", "⟨")) - (token.text in (")", "]", "\\}", "⟩"))
+        if depth <= 0 and token.text in SEPARATORS:
+            items.append(found[start:index])
+            heads.add(SEPARATORS[token.text])
+            start = index + 1
+    items.append(found[start:])
+    return [item for item in items if item], heads
+
+
+def phrase(found: Sequence[Token]) -> Tree:
+    """Return words with the formulas between them."""
+    if (value := _spelled(found)) is not None:
+        return value
+    parts: list[str | Tree] = []
+    at, dated = 0, any(token.text in MONTHS for token in found)
+    while at < len(found):
+        token, after = found[at], found[at + 1] if at + 1 < len(found) else END
+        is_letter = token.kind == "letter" and (
+            token.marked or (token.text in ("a", "A", "I") and after.kind == "word")
+        )
+        if token.kind == "number" and dated:
+            parts.append(Num(Fraction(token.text)))
+        elif token.text == "'" and parts and isinstance(parts[-1], str) and after is not END:
+            parts[-1] += "'" + (after.text if not after.spaced else "")
+            at += not after.spaced
+        elif token.kind == "word" or is_letter:
+            parts.append(token.text)
+        elif token.text not in ("'", '"', ".", "?"):
+            parser = Parser(found[at:])
+            try:
+                parts.append(parser.relation())
+                at += parser.at - 1
+            except FAILURES:
+                parts.append(flat([token]) if token.kind != "command" else f"\\{token.text}")
+        at += 1
+    return Phrase(tuple(parts))

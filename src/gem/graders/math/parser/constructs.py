@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from gem.graders.math.lexer import Token
 from gem.graders.math.parser.names import in_base, pair_in_brackets
 from gem.graders.math.parser.reader import Reader
 from gem.graders.math.parser.vocabulary import (
     CONDITIONS,
+    END,
     FUNCTIONS,
     MANY,
     RELATIONS,
@@ -28,6 +28,8 @@ from gem.graders.math.tree import (
     MINUS_INFINITY,
     ONE,
     REALS,
+    TEN,
+    TWO,
     ZERO,
     Interval,
     Num,
@@ -36,165 +38,136 @@ from gem.graders.math.tree import (
     Sym,
     Tree,
     is_op,
+    joined,
     substituted,
 )
 
+_CLOSINGS = {"(": (")", "]"), "[": ("]", ")", "["), "]": ("[", "]"), "⟨": ("⟩",)}
+
 
 def command(p: Reader) -> Tree:
-    name = p.next.text
-    if name in FUNCTIONS:
+    if p.next.text in FUNCTIONS:
         return function_call(p)
+    match name := p.pop().text:
+        case "frac":
+            return fraction(p)
+        case "sqrt":
+            return root(p)
+        case "binom":
+            return Op("binom", pair_in_brackets(p) if p.take("(") else (p.argument(), p.argument()))
+        case "int" | "iint" | "oint":
+            return integral(p)
+        case "sum" | "prod":
+            return series(p, name)
+        case "lim":
+            return limit(p)
+        case "vec" | "overline" | "hat" | "dot" | "ddot" | "tilde" | "widetilde" | "overset" | "overbrace":
+            return decorated(p, name)
+        case "partial" | "nabla":
+            return Sym(name)
     if name in SETS:
-        p.at += 1
-        tree = SETS[name]
-        if p.next.text in ("^", "_"):
-            return signed_set(p, tree)
-        return tree
-    p.at += 1
-    if name == "frac":
-        return fraction(p)
-    if name == "sqrt":
-        return root(p)
-    if name == "binom" and p.take("("):
-        return Op("binom", pair_in_brackets(p))
-    if name == "binom":
-        return Op("binom", (p.argument(), p.argument()))
-    if name in ("int", "iint", "oint"):
-        return integral(p)
-    if name in ("sum", "prod"):
-        return series(p, name)
-    if name == "lim":
-        return limit(p)
-    if name in ("vec", "overline", "hat", "dot", "ddot", "tilde", "widetilde", "overset", "overbrace"):
-        return decorated(p, name)
-    if name in ("partial", "nabla"):
-        return Sym(name)
-    if name == "pmod":
-        raise NotMath(name)
+        return signed_set(p, SETS[name]) if p.next.text in ("^", "_") else SETS[name]
     raise NotMath(f"a command {name}")
 
 
 def signed_set(p: Reader, tree: Tree) -> Tree:
     """Read ℝ^+, ℤ_{>0}, ℕ^*, ℝ^2."""
     marks = ""
-    while p.next.text in ("^", "_"):
-        p.at += 1
-        marks += flat(p.next.inner) if p.next.kind == "group" else p.next.text
-        p.at += 1
+    while p.take("^", "_"):
+        marks += flat([p.pop()])
     if tree is REALS:
-        if marks in ("+", ">0", "+*", "*+"):
-            return Interval(ZERO, INFINITY, (False, False))
-        if marks in ("-", "<0"):
-            return Interval(MINUS_INFINITY, ZERO, (False, False))
-        if marks in ("≥0", "0+"):
-            return Interval(ZERO, INFINITY, (True, False))
-        return Op("minus", (REALS, Op("set", (ZERO,)))) if marks in ("*", "×") else Sym(f"ℝ^{marks}")
+        return _SIGNED_REALS.get(marks, Sym(f"ℝ^{marks}"))
     name = tree.name if isinstance(tree, Sym) else ""
     if marks in ("+", ">0", "*", "+*", "*+", "≥1") and name in ("ℤ", "ℕ"):
         return Sym("ℤ+") if marks != "*" or name == "ℕ" else Sym("ℤ*")
     return Sym("ℕ") if marks in ("≥0", "0") and name == "ℤ" else Sym(f"{name}^{marks}")
 
 
+_SIGNED_REALS: dict[str, Tree] = {
+    **dict.fromkeys(("+", ">0", "+*", "*+"), Interval(ZERO, INFINITY, (False, False))),
+    **dict.fromkeys(("-", "<0"), Interval(MINUS_INFINITY, ZERO, (False, False))),
+    **dict.fromkeys(("≥0", "0+"), Interval(ZERO, INFINITY, (True, False))),
+    **dict.fromkeys(("*", "×"), Op("minus", (REALS, Op("set", (ZERO,))))),
+}
+
+
 def fraction(p: Reader) -> Tree:
-    if (name := derivative(p)) is not None:
-        return name
-    return Op("/", (p.argument(), p.argument()))
+    return derivative(p) or Op("/", (p.argument(), p.argument()))
 
 
 def derivative(p: Reader) -> Tree | None:
     r"""Read \frac{dy}{dx} as a name, and \frac{d}{dx} as an operator; None for other fractions."""
     top, bottom = p.next, p.peek()
-    if top.kind != "group" or bottom.kind != "group":
+    over, under = (flat(group.inner).replace("partial", "d") for group in (top, bottom))
+    if not over.startswith("d") or not under.startswith("d") or len(under) < 2:
         return None
-    over, under = flat(top.inner), flat(bottom.inner)
-    marks = {"d", "partial"}
-    if not top.inner or not bottom.inner or (top.inner[0].text[:7] not in marks and not over.startswith("d")):
+    function, variable = over[1:].lstrip("^23{}"), under[1:].rstrip("^23{}")
+    if len(variable) != 1 or (len(function) > 1 and function[0].isdecimal()):
         return None
-    if not under.startswith(("d", "partial")) or len(under) < 2:
-        return None
-    over, under = over.replace("partial", "d"), under.replace("partial", "d")
-    names = over[1:].lstrip("^23{}"), under[1:].rstrip("^23{}")
-    if len(under) > 1 and len(names[1]) == 1 and (len(names[0]) <= 1 or not names[0][0].isdecimal()):
-        if over in ("d", "d^2", "d^3"):
-            p.at += 2
-            order = 1 if over == "d" else int(over[-1])
-            tree = p.factors()
-            for _ in range(order):
-                tree = Op("diff", (tree, Sym(names[1])))
-            return tree
-        if len(names[0]) == 1 or "_" in names[0]:
-            p.at += 2
-            return Sym(f"{over}/{under}")
+    if over in ("d", "d^2", "d^3"):
+        p.at += 2
+        tree = p.factors()
+        for _ in range(1 if over == "d" else int(over[-1])):
+            tree = Op("diff", (tree, Sym(variable)))
+        return tree
+    if len(function) == 1 or "_" in function:
+        p.at += 2
+        return Sym(f"{over}/{under}")
     return None
 
 
 def root(p: Reader) -> Tree:
-    index: Tree = Num(Fraction(2))
-    if p.next.text == "[":
-        p.at += 1
+    index: Tree = TWO
+    if p.take("["):
         index = p.sum()
         p.expect("]")
     if p.next.kind == "number" and p.next.spaced:
-        return Op("sqrt", (p.number(single=True), index))
+        return Op("sqrt", (p.primary(single=True), index))
     return Op("sqrt", (p.primary() if p.next.text == "(" else p.argument(), index))
 
 
 def function_call(p: Reader) -> Tree:
     r"""Read a function such as \sin^2 x or \log_2(8) with its argument."""
-    name = p.next.text
-    p.at += 1
+    name = p.pop().text
     power: Tree | None = None
     base: Tree | None = None
-    while p.next.text in ("^", "_") and p.next.kind == "sign":
-        sign = p.next.text
-        p.at += 1
-        if sign == "_" and p.next.kind == "number" and p.peek().text != "(" and not p.peek().spaced:
-            base = p.argument()  # \log_37 is \log_3 7
-        elif sign == "_":
-            base = p.script()
-        else:
+    while sign := p.take("^", "_"):
+        if sign == "^":
             power = p.script()
+        elif p.next.kind == "number" and p.peek().text != "(" and not p.peek().spaced:
+            base = p.argument()  # \log_37 is \log_3 7
+        else:
+            base = p.script()
     if power == Op("neg", (ONE,)) and f"arc{name}" in FUNCTIONS:
         name, power = f"arc{name}", None
     given = arguments(p, name)
     if name == "lg":
-        name, base = "log", Num(Fraction(10))
-    if name == "log" and base is not None:
-        given = (*given, base)
-    elif base is not None:
-        name = f"{name}_{base}"
-    tree: Tree = Op(name, given)
+        name, base = "log", TEN
+    if base is not None:
+        name, given = (name, (*given, base)) if name == "log" else (f"{name}_{base}", given)
+    tree = Op(name, given)
     return tree if power is None else Op("^", (tree, power))
 
 
 def arguments(p: Reader, name: str) -> tuple[Tree, ...]:
     p.take("*")
-    if p.next.text in ("(", "[") or (p.next.text == "\\{" and name in MANY):
-        opening = p.next.text
-        p.at += 1
+    if opening := p.take("(", "[", *(("\\{",) if name in MANY else ())):
         bars, in_set = p.bars, p.in_set
         p.bars, p.in_set = 0, False
         inside = p.items()
         p.bars, p.in_set = bars, in_set
-        p.expect(")" if opening == "(" else "]" if opening == "[" else "\\}")
-        given = inside.args if is_op(inside, "list") else (inside,)
-        return given
+        p.expect({"(": ")", "[": "]"}.get(opening, "\\}"))
+        return inside.args if is_op(inside, "list") else (inside,)
     negative = p.take("-")
     tree = p.power()
-    while continues_argument(p):
+    while continues_argument(p.next):
         tree = product(tree, p.power())
-    if p.next.text == "/" and isinstance(tree, (Num, Sym)) and p.peek().kind == "number" and p.peek(2).kind == "end":
-        p.at += 1
-        tree = Op("/", (tree, p.power()))
     return (Op("neg", (tree,)) if negative else tree,)
 
 
-def continues_argument(p: Reader) -> bool:
-    r"""Return whether the next factor belongs to the argument of a function without brackets, as in \sin 2x."""
-    token = p.next
-    if token.kind == "letter":
-        return not token.marked
-    return token.kind == "number" and not token.spaced
+def continues_argument(token: Token) -> bool:
+    r"""Return whether a factor belongs to the argument of a function without brackets, as in \sin 2x."""
+    return not token.marked if token.kind == "letter" else token.kind == "number" and not token.spaced
 
 
 def integral(p: Reader) -> Tree:
@@ -203,55 +176,38 @@ def integral(p: Reader) -> Tree:
     if found is None:
         raise NotMath("an integral without dx")
     end, variable = found
-    inside = [token for token in p.tokens[p.at : end]]
-    tree = p.inside(inside).answer() if inside else ONE
+    inner = p.tokens[p.at : end]
+    tree = p.inside(inner) if inner else ONE
     p.at = end + 2
-    args = (tree, variable) if low is None or high is None else (tree, variable, low, high)
-    return Op("int", args)
+    return Op("int", (tree, variable) if low is None or high is None else (tree, variable, low, high))
 
 
 def limits(p: Reader) -> tuple[Tree | None, Tree | None]:
-    low: Tree | None = None
-    high: Tree | None = None
-    while p.next.text in ("^", "_") and p.next.kind == "sign":
-        sign = p.next.text
-        p.at += 1
-        if sign == "_":
-            low = p.script()
-        else:
-            high = p.script()
-    return low, high
+    scripts: dict[str, Tree] = {}
+    while sign := p.take("^", "_"):
+        scripts[sign] = p.script()
+    return scripts.get("_"), scripts.get("^")
 
 
 def differential(p: Reader) -> tuple[int, Sym] | None:
-    """Return the index of the d of dx and its variable."""
+    """Return the index of the d of dx and its variable, after moving it out of a fraction or a word."""
     for index in range(p.at, len(p.tokens)):
-        first = p.tokens[index]
-        if first.text == "d" and index + 1 < len(p.tokens) and p.tokens[index + 1].kind == "letter":
-            return index, Sym(p.tokens[index + 1].text)
-        if first.kind == "word" and len(first.text) > 1 and first.text[-2] == "d" and is_product(first.text):
-            letters = [Token("letter", c) for c in first.text]
-            p.tokens = [*p.tokens[:index], *letters, *p.tokens[index + 1 :]]
-            return index + len(letters) - 2, Sym(first.text[-1])
-        if first.kind == "group" and index and p.tokens[index - 1].text == "frac":
-            inner = first.inner
-            for at, token in enumerate(inner):
-                if token.text == "d" and at + 1 < len(inner) and inner[at + 1].kind == "letter":
-                    rest = (*inner[:at], *inner[at + 2 :]) or (Token("number", "1"),)
-                    variable = inner[at + 1]
-                elif token.kind == "word" and token.text[-2:-1] == "d":
-                    rest = (*inner[:at], *inner[at + 1 :]) or (Token("number", "1"),)
-                    variable = Token("letter", token.text[-1])
-                else:
-                    continue
-                end = index + 2
-                tokens_ = [
-                    *p.tokens[:index],
-                    Token("group", "{", inner=tuple(rest)),
-                    *p.tokens[index + 1 : end],
-                ]
-                p.tokens = [*tokens_, Token("letter", "d"), variable, *p.tokens[end:]]
-                return end, Sym(variable.text)
+        token, after = p.tokens[index], p.tokens[index + 1 :]
+        if token.text == "d" and after and after[0].kind == "letter":
+            return index, Sym(after[0].text)
+        if token.kind == "word" and token.text[-2:-1] == "d" and is_product(token.text):
+            letters = [Token("letter", c) for c in token.text]
+            p.tokens = [*p.tokens[:index], *letters, *after]
+            return index + len(letters) - 2, Sym(token.text[-1])
+        if token.kind == "group" and index and p.tokens[index - 1].text == "frac":
+            for at, (each, following) in enumerate(zip(token.inner, (*token.inner[1:], END), strict=True)):
+                is_letter = each.text == "d" and following.kind == "letter"
+                if is_letter or (each.kind == "word" and each.text[-2:-1] == "d"):
+                    variable = following.text if is_letter else each.text[-1]
+                    rest = (*token.inner[:at], *token.inner[at + 1 + is_letter :]) or (Token("number", "1"),)
+                    moved = [after[0], Token("letter", "d"), Token("letter", variable)]
+                    p.tokens = [*p.tokens[:index], Token("group", "{", inner=rest), *moved, *after[1:]]
+                    return index + 2, Sym(variable)
     return None
 
 
@@ -260,9 +216,7 @@ def series(p: Reader, head: str) -> Tree:
     if not isinstance(low, Relation) or low.operators != ("=",) or high is None or not isinstance(low.sides[0], Sym):
         raise NotMath(f"a {head} without limits")
     term = p.factors()
-    while p.next.text in ("*", "/"):
-        sign = p.next.text
-        p.at += 1
+    while sign := p.take("*", "/"):
         term = Op(sign, (term, p.factors()))
     index = low.sides[0]
     if index.name in ("i", "e"):  # no constants here
@@ -271,68 +225,41 @@ def series(p: Reader, head: str) -> Tree:
 
 
 def limit(p: Reader) -> Tree:
-    low, _ = limits_of_limit(p)
-    variable, point, side = low
-    term = p.term()
-    return Op("lim", (term, variable, point, Sym(side)))
-
-
-def limits_of_limit(p: Reader) -> tuple[tuple[Sym, Tree, str], None]:
     if not p.take("_") or p.next.kind != "group":
         raise NotMath("a limit without a point")
-    inner = list(p.next.inner)
-    p.at += 1
-    side = "+-"
-    if len(inner) > 1 and inner[-2].text == "^":
-        mark = flat(inner[-1].inner) if inner[-1].kind == "group" else inner[-1].text
-        if mark in "+-":
-            side, inner = mark, inner[:-2]
-    elif inner and inner[-1].text in ("+", "-"):
-        side, inner = inner[-1].text, inner[:-1]
-    relation = p.inside(inner).relation()
+    inner, side = p.pop().inner, "+-"
+    raised = len(inner) > 1 and inner[-2].text == "^"
+    if inner and (mark := flat(inner[-1:])) in ("+", "-"):
+        side, inner = mark, inner[: -2 if raised else -1]
+    relation = p.fresh(inner).relation()
     if not isinstance(relation, Relation) or relation.operators != ("→",) or not isinstance(relation.sides[0], Sym):
         raise NotMath("a limit without a point")
-    return (relation.sides[0], relation.sides[1], side), None
+    return Op("lim", (p.term(), *relation.sides, Sym(side)))
 
 
 def decorated(p: Reader, name: str) -> Tree:
-    token = p.next
+    token = p.pop()
     inner = token.inner if token.kind == "group" else (token,)
-    p.at += 1
     text = flat(inner)
-    if name == "overline" and any(each.kind not in ("letter", "word") for each in inner):
-        return Op("conjugate", (p.inside(inner).answer(),))
-    if not text or any(each.kind not in ("letter", "word") for each in inner):
+    is_name = all(each.kind in ("letter", "word") for each in inner)
+    if name == "overline" and not is_name:
+        return Op("conjugate", (p.inside(inner),))
+    if not text or not is_name:
         raise NotMath(f"a {name} of {text}")
-    if name == "hat" or (name == "vec" and text in ("i", "j", "k")):
-        text = {"\\imath": "i", "x": "x"}.get(text, text)
-    rest = [Token("letter", f"\\{name}{{{text}}}"), *p.tokens[p.at :]]
-    parser = p.inside(rest)
-    sym = parser.name()
-    p.at += parser.at - 1
-    return sym
+    text = {"\\imath": "i"}.get(text, text)
+    p.at -= 1
+    p.replace(Token("letter", f"\\{name}{{{text}}}"))
+    return p.name()
 
 
 def figure(p: Reader, sign: str) -> Tree:
     """Read ∠ABC and ΔABC as a name."""
-    letters = ""
-    if p.next.kind == "group":
-        letters = flat(p.next.inner)
-        p.at += 1
+    letters = flat(p.pop().inner) if p.next.kind == "group" else ""
     while p.next.kind in ("letter", "word") and p.next.text.isalpha() and p.next.text.isupper():
-        letters += p.next.text
-        p.at += 1
-    if not letters:
-        if p.next.kind == "number" and sign == "∠":
-            letters = p.next.text
-            p.at += 1
-        elif sign == "Δ" and p.next.kind == "letter":
-            return Sym(f"Δ{p.name().name}")
-        elif sign == "Δ":
-            return Sym("Δ")
-        elif p.next.kind == "letter":
-            letters = p.name().name
-    if not letters:
+        letters += p.pop().text
+    if not letters and p.next.kind == "letter":
+        letters = p.name().name
+    if not letters and sign == "∠":
         raise NotMath(sign)
     return Sym(f"{sign}{letters}")
 
@@ -346,9 +273,9 @@ def _separates(p: Reader) -> bool:
 
 
 def bracket(p: Reader, opening: str) -> Tree:
-    bars, p.bars = p.bars, int(opening == "(" and _separates(p))
-    outside, p.in_set, mark = (p.in_set, p.reversed), False, p.at
-    p.reversed = opening == "]"
+    """Read an interval, a tuple, a matrix of rows, or a value in brackets, after the opening bracket."""
+    outside, mark = (p.bars, p.in_set, p.reversed), p.at
+    p.bars, p.in_set, p.reversed = int(opening == "(" and _separates(p)), False, opening == "]"
     try:
         inside = p.items()
         if opening == "[" and p.next.text not in ("]", ")"):
@@ -363,87 +290,65 @@ def bracket(p: Reader, opening: str) -> Tree:
         while p.take("|"):
             points.append(p.sum())
         inside = Op("list", tuple(points))
-    p.bars, (p.in_set, p.reversed) = bars, outside
-    closing = p.next.text
-    if opening == "⟨":
-        p.expect("⟩")
-    elif opening == "]":
-        p.expect("[", "]")
-    elif opening == "(":
-        p.expect(")", "]")
-    else:
-        p.expect("]", ")", "[")
+    p.bars, p.in_set, p.reversed = outside
+    both = opening + p.next.text
+    p.expect(*_CLOSINGS[opening])
     items = inside.args if is_op(inside, "list", "and") else (inside,)
     if len(items) == 1:
-        if opening + closing not in ("()", "[]"):
+        if both not in ("()", "[]"):
             raise NotMath("mismatched brackets")
-        if opening == "(" and p.next.text == "_" and isinstance(items[0], Num) and items[0].exact.denominator == 1:
-            p.at += 1
-            return in_base(p, str(items[0].exact)) or p.no("base")
+        if opening == "(" and isinstance(items[0], Num) and items[0].exact.denominator == 1 and p.take("_"):
+            if (written := in_base(p, str(items[0].exact))) is None:
+                raise NotMath("no base")
+            return written
         return items[0]
-    if opening + closing == "[]" and all(isinstance(item, (Interval, Op)) and is_row(item) for item in items):
-        return Op("matrix", tuple(row(item) for item in items))
-    if (
-        p.next.text == "^"
-        and len(items) == 2
-        and opening + closing == "[]"
-        and flat([p.peek()]).strip("{}") in ("T", "top")
-    ):
+    if both == "[]" and all(map(is_row, items)):
+        return Op("matrix", tuple(map(row, items)))
+    is_transposed = p.next.text == "^" and flat([p.peek()]).strip("{}") in ("T", "top")
+    if len(items) != 2 or both == "⟨⟩" or (both == "[]" and is_transposed):
+        if both not in ("()", "[]", "⟨⟩"):
+            raise NotMath("mismatched brackets")
         return Op("tuple", items)
-    if len(items) == 2 and (opening + closing != "()" or any(is_infinite(item) for item in items)):
-        if opening == "⟨":
-            return Op("tuple", items)
-        closed = opening == "[", closing == "]"
-        for index, item in enumerate(items):
-            if is_infinite(item) and (closed[index] or (item == INFINITY) is (index == 0)):
-                raise NotMath("an interval closed at infinity")
-        return Interval(items[0], items[1], closed)
-    if opening + closing not in ("()", "[]", "⟨⟩"):
-        raise NotMath("mismatched brackets")
-    return Op("tuple", items)
+    if both == "()" and not any(map(is_infinite, items)):
+        return Op("tuple", items)
+    closed = opening == "[", both[-1] == "]"
+    for index, item in enumerate(items):
+        if is_infinite(item) and (closed[index] or (item == INFINITY) is (index == 0)):
+            raise NotMath("an interval closed at infinity")
+    return Interval(items[0], items[1], closed)
 
 
 def braces(p: Reader) -> Tree:
     if p.take("\\}"):
         return EMPTY
     if p.next.kind == "environment" and p.peek().text != "\\}":
-        token = p.next
-        p.at += 1
-        return environment(p, token, cases=True)
+        return environment(p, p.pop(), cases=True)
     outside, p.in_set = p.in_set, True
     first = p.items()
     p.in_set = outside
     if p.take("|", ":"):
-        condition = p.items()
+        first = Op("builder", (first, p.items()))
         p.expect("\\}")
-        return Op("builder", (first, condition))
+        return first
     p.expect("\\}")
-    items = first.args if is_op(first, "list", "and", "or") else (first,)
-    return Op("set", items)
+    return Op("set", first.args if is_op(first, "list", "and", "or") else (first,))
 
 
 def environment(p: Reader, token: Token, *, cases: bool = False) -> Tree:
-    name = token.text
-    rows = [[cell for cell in row] for row in token.rows]
-    if cases or name in ("cases", "dcases", "rcases", "array", "aligned", "align", "gathered", "split", "eqnarray"):
-        if name == "array" and not cases:
-            return Op("matrix", tuple(Op("tuple", tuple(p.cell(cell) for cell in row)) for row in rows))
-        if (
-            all(len(row) == 2 and row[1] for row in rows)
-            and cases | (name in ("cases", "dcases", "rcases"))
-            and not any(cell[1] and cell[1][0].text in RELATIONS for cell in rows)
-        ):
-            return Op("cases", tuple(Op("tuple", (p.cell(row[0]), condition(p, row[1]))) for row in rows))
-        lines = [p.cell([token for cell in row for token in cell]) for row in rows]
-        return lines[0] if len(lines) == 1 else Op("and", tuple(lines))
-    if not name.removesuffix("*").endswith("matrix"):
+    name, rows = token.text.removesuffix("*"), token.rows
+    cases = cases or name in ("cases", "dcases", "rcases")
+    if not cases and (name == "array" or name.endswith("matrix")):
+        matrix = Op("matrix", tuple(Op("tuple", tuple(p.cell(cell) for cell in row)) for row in rows))
+        return Op("det", (matrix,)) if name[0] == "v" else matrix
+    if not cases and name not in ("aligned", "align", "gathered", "split", "eqnarray"):
         raise NotMath(f"an environment {name}")
-    matrix = Op("matrix", tuple(Op("tuple", tuple(p.cell(cell) for cell in row)) for row in rows))
-    return Op("det", (matrix,)) if name[0] == "v" else matrix
+    if cases and all(len(row) == 2 and row[1] and row[1][0].text not in RELATIONS for row in rows):
+        return Op("cases", tuple(Op("tuple", (p.cell(row[0]), condition(p, row[1]))) for row in rows))
+    return joined("and", [p.cell([token for cell in row for token in cell]) for row in rows])
 
 
 def condition(p: Reader, found: Sequence[Token]) -> Tree:
-    start = 0
-    while start < len(found) and found[start].kind == "word" and found[start].text in CONDITIONS:
-        start += 1
+    start = next(
+        (i for i, token in enumerate(found) if token.kind != "word" or token.text not in CONDITIONS), len(found)
+    )
     return p.cell(found[start:])

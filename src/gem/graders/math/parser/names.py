@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import takewhile
 
 from gem.graders.math.parser.reader import Reader
 from gem.graders.math.parser.vocabulary import BASES, CALLED, DECLARING, END, RELATIONS, NotMath, flat
-from gem.graders.math.tree import InBase, Num, Op, Phrase, Quantity, Relation, Sym, Tree, is_op
+from gem.graders.math.tree import InBase, Num, Op, Phrase, Quantity, Relation, Sym, Tree, is_op, joined
 from gem.graders.math.units import conversion, read_unit
 
 
 def call(p: Reader) -> Tree:
     """Read a name, or a function of it as in f(x+1), or a coefficient such as C_6^3."""
     first = p.next.text
-    if first == "R" and p.peek().text == "$":
-        p.at += 1
-        return p.sign()
     if first in ("C", "A", "P") and p.peek().text in ("_", "^") and (found := chosen(p, first)) is not None:
         return found
     if first == "C" and p.peek().text == "(" and p.peek(2).kind == "number" and p.peek(3).text == ",":
         p.at += 2
         return Op("binom", pair_in_brackets(p))
-    if first == "\\Gamma" and p.peek().text == "(":
-        p.at += 2
-        inside = p.sum()
-        p.expect(")")
-        return Op("Gamma", (inside,))
     name = p.name()
     base = name.name.rstrip("'")
-    if p.next.text == "^" and p.peek().kind == "group" and flat(p.peek().inner) == "-1" and base in CALLED:
+    if p.next.text == "^" and flat(p.peek().inner) == "-1" and base in CALLED:
         p.at += 2
         name = Sym(f"{name.name}^-1")
     bracket = p.next.text
@@ -56,34 +49,28 @@ def pair_in_brackets(p: Reader) -> tuple[Tree, Tree]:
 
 def is_variable(p: Reader) -> bool:
     """Return whether a bracket holds a formula of one of the usual variables, as in g(x+1)."""
-    end = next((i for i in range(p.at, len(p.tokens)) if p.tokens[i].text == ")"), p.at)
-    letters = {token.text for token in p.tokens[p.at : end] if token.kind in ("letter", "word")}
+    inner = takewhile(lambda token: token.text != ")", p.tokens[p.at :])
+    letters = {token.text for token in inner if token.kind in ("letter", "word")}
     return len(letters) == 1 and letters <= {"n", "t", "x", "y", "z"}
 
 
 def chosen(p: Reader, letter: str) -> Tree | None:
     """Read C_6^3, C^3_6 and A_5^2; None for other text."""
-    mark = p.at
-    p.at += 1
+    mark, p.at = p.at, p.at + 1
     scripts: dict[str, Tree] = {}
     try:
-        for _ in range(2):
-            if p.next.text not in ("_", "^") or p.next.text in scripts:
-                raise NotMath(letter)
-            sign = p.next.text
-            p.at += 1
+        while len(scripts) < 2 and (sign := p.take("_", "^")):
             scripts[sign] = p.script()
     except NotMath:
+        scripts = {}
+    lower, upper = scripts.get("_"), scripts.get("^")
+    if lower is None or upper is None or isinstance(lower, Phrase) or isinstance(upper, Phrase):
         p.at = mark
         return None
-    lower, upper = (part.exact if isinstance(part := scripts[sign], Num) else None for sign in "_^")
-    if lower is not None and upper is not None and lower < upper:
+    if isinstance(lower, Num) and isinstance(upper, Num) and lower.exact < upper.exact:
         p.at = mark
         return None
-    if isinstance(scripts["^"], Phrase) or isinstance(scripts["_"], Phrase):
-        p.at = mark
-        return None
-    return Op("binom" if letter == "C" else "permutations", (scripts["_"], scripts["^"]))
+    return Op("binom" if letter == "C" else "permutations", (lower, upper))
 
 
 def prefixed(p: Reader) -> Tree:
@@ -107,18 +94,16 @@ def repeating(p: Reader, text: str) -> Tree | None:
         return None
     period = ""
     if p.next.text in ("overline", "dot") and p.peek().kind in ("group", "number"):
-        inner = p.peek()
-        period = flat(inner.inner) if inner.kind == "group" else inner.text
+        period = flat([p.peek()])
         p.at += 2
     elif p.next.text == "(" and not p.next.spaced and p.peek().kind == "number" and p.peek(2).text == ")":
         period = p.peek().text
         p.at += 3
     elif p.next.text == "…" and len(decimals) >= 3:
-        for size in range(1, len(decimals) // 2 + 1):
-            if len(decimals) >= max(3, 2 * size) and decimals.endswith(decimals[-size:] * (2 if size > 1 else 3)):
-                period, decimals = decimals[-size:], decimals
-                p.at += 1
-                break
+        sizes = range(1, len(decimals) // 2 + 1)
+        repeated = (decimals[-n:] for n in sizes if decimals.endswith(decimals[-n:] * (2 if n > 1 else 3)))
+        period = next(repeated, "")
+        p.at += 1
     if not period.isdecimal():
         p.at = mark
         return None
@@ -144,16 +129,10 @@ def digits_in_base(p: Reader, text: str) -> Tree | None:
 
 def in_base(p: Reader, text: str) -> Tree | None:
     """Read the base after an underscore; None if it is none, or the digits do not fit it."""
-    token = p.next
-    name = flat(token.inner) if token.kind == "group" else token.text
-    name = name.strip("() ")
+    name = flat([p.next]).strip("() ")
     base = BASES.get(name, int(name) if name.isdecimal() else 0)
     digits = text.upper()
-    if (
-        not 2 <= base <= 36
-        or not (text.isalnum() and text.isascii())
-        or any(int(digit, 36) >= base for digit in digits)
-    ):
+    if not 2 <= base <= 36 or not (text.isalnum() and text.isascii()) or any(int(d, 36) >= base for d in digits):
         return None
     p.at += 1
     return InBase(digits, base)
@@ -168,7 +147,7 @@ def declaration(p: Reader) -> Tree | None:
         if token.kind == "letter" and not (
             text == "a" and end + 1 < len(p.tokens) and p.tokens[end + 1].kind == "word"
         ):
-            parser = p.inside(p.tokens[end:])
+            parser = p.fresh(p.tokens[end:])
             names.append(parser.name())
             end += parser.at
             continue
@@ -180,30 +159,26 @@ def declaration(p: Reader) -> Tree | None:
     if not names:
         return None
     p.at = end
-    return Relation((names[0] if len(names) == 1 else Op("list", tuple(names)), kind), ("∈",))
+    return Relation((joined("list", names), kind), ("∈",))
 
 
 def degrees(p: Reader, tree: Tree) -> Tree:
     """Read what follows a degree sign: minutes and seconds, or the C and F of temperatures."""
-    if p.next.text in ("C", "F", "K") and p.next.kind == "letter":
-        unit = {"C": "celsius", "F": "fahrenheit", "K": "kelvin"}[p.next.text]
-        p.at += 1
-        return Quantity(tree, unit)
+    if letter := p.take("C", "F", "K"):
+        return Quantity(tree, {"C": "celsius", "F": "fahrenheit", "K": "kelvin"}[letter])
     parts = [tree]
     while p.next.kind == "number" and len(parts) < 3:
         mark = p.at
         value = p.primary(single=True)
-        raised = p.next.text == "^"
-        p.at += raised
-        marks = p.next.inner if p.next.kind == "group" else (p.next,)
-        if not marks or any(token.text not in ("'", "''", '"') for token in marks):
+        p.take("^")
+        if not flat([p.next]) or not set(flat([p.next])) <= {"'", '"'}:
             p.at = mark
             break
         p.at += 1
-        while p.next.text == "'":
-            p.at += 1
+        while p.take("'"):
+            pass
         parts.append(Op("/", (value, Num(Fraction(60 ** len(parts))))))
-    return Quantity(tree if len(parts) == 1 else Op("+", tuple(parts)), "degree")
+    return Quantity(joined("+", parts), "degree")
 
 
 def with_smaller(p: Reader, tree: Quantity) -> Quantity:
@@ -211,7 +186,7 @@ def with_smaller(p: Reader, tree: Quantity) -> Quantity:
     mark = p.at
     p.take("and", ",")
     if p.next.kind == "number" and tree.unit not in ("%", "degree"):
-        value = p.number()
+        value = p.primary()
         found = read_unit(p.tokens, p.at, marked=True) if p.at < len(p.tokens) else None
         factor = conversion(tree.unit, found[0]) if found is not None else None
         if found is not None and factor is not None and factor > 1:
@@ -253,9 +228,8 @@ def left_name(p: Reader) -> Sym | None:
     try:
         name = p.name().name
     except NotMath:
-        p.at = mark
-        return None
-    if p.next.text == "(" and (not p.next.spaced or name[-1] == "'"):
+        name = ""
+    if name and p.next.text == "(" and (not p.next.spaced or name[-1] == "'"):
         end = next((i for i in range(p.at, len(p.tokens)) if p.tokens[i].text == ")"), 0)
         inside = p.tokens[p.at + 1 : end]
         script = flat(p.tokens[end + 1 : end + 3])

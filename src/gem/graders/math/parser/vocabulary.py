@@ -51,11 +51,16 @@ class NotMath(ValueError):
     """The tokens are no formula."""
 
 
-MONTHS = words("January February March April May June July August September October November December")
+FAILURES = (NotMath, RecursionError, ZeroDivisionError)  # of the parser
+
+
 _NOT_PRODUCTS = words(
     "or and is in no of to by at on if so as an we it he up be do my us go the for not all one two six ten per "
     "mod red yes odd any day old men how who you can cm mm km kg ml ft mi oz lb hr min sec deg sum dne pm am"
 )
+
+
+_VAGUE = words("approximately about roughly all exactly")
 
 
 def product(left: Tree, right: Tree) -> Tree:
@@ -88,13 +93,8 @@ def row(tree: Tree) -> Tree:
 
 def is_product(word: str) -> bool:
     """Return whether letters of plain text are a product of variables, such as xy and ABC, and not a word."""
-    if (
-        not word.isascii()
-        or word in _NOT_PRODUCTS
-        or word.lower() in ("am", "pm", "dne")
-        or len(word) > 4
-        or (len(word) > 2 and word.istitle() and set(word[:2].lower()) & set("aeiou"))
-    ):
+    is_name = len(word) > 2 and word.istitle() and bool(set(word[:2].lower()) & set("aeiou"))
+    if not word.isascii() or len(word) > 4 or word.lower() in ("am", "pm", "dne") or word in _NOT_PRODUCTS or is_name:
         return False
     if word.isupper():
         return True
@@ -146,11 +146,7 @@ def stripped(found: Sequence[Token]) -> Sequence[Token]:
     start, end = 0, len(found)
     while start < end and (found[start].text in ("=", "≈", '"', "`", ":", ",", "→", "∴")):
         start += 1
-    while (
-        start + 1 < end
-        and found[start].text.casefold() in ("approximately", "about", "roughly", "all", "exactly")
-        and found[start + 1].kind != "word"
-    ):
+    while start + 1 < end and found[start].text.casefold() in _VAGUE and found[start + 1].kind != "word":
         start += 1
     while start < end and (found[end - 1].text in (".", ",", ";", '"', "`", ":", "…")):
         if found[end - 1].text == "…" and end - start > 2 and found[end - 2].text in (",", "+"):
@@ -158,10 +154,19 @@ def stripped(found: Sequence[Token]) -> Sequence[Token]:
         if found[end - 1].text == "…" and found[end - 2].kind == "number":
             break
         end -= 1
-    if end - start == 1 and found[start].kind == "group" and not is_set(found[start]):
+    if end - start == 1 and found[start].kind == "group" and not is_set(found[start].inner):
         return stripped(found[start].inner)
     return found[start:end]
 
 
-def is_set(group: Token) -> bool:
-    return len(group.inner) > 2 and group.inner[1].text in ("|", "∈")
+def is_set(found: Sequence[Token]) -> bool:
+    return len(found) > 2 and found[1].text in ("|", "∈")
+
+
+def infix(found: Sequence[Token]) -> tuple[str, Sequence[Token], Sequence[Token]] | None:
+    r"""Split tokens at \over or \choose; None if they have neither."""
+    for name, head in (("over", "/"), ("choose", "binom")):
+        at = next((i for i, token in enumerate(found) if token.text == name and token.kind == "command"), 0)
+        if at:
+            return head, found[:at], found[at + 1 :]
+    return None
