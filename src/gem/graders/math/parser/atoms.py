@@ -10,7 +10,7 @@ from gem.graders.math.parser import names
 from gem.graders.math.parser.constructs import braces, bracket, figure
 from gem.graders.math.parser.vocabulary import END, FUNCTIONS, NotMath, infix, is_product, is_set, product
 from gem.graders.math.tree import EMPTY, INFINITY, TWO, Num, Op, Quantity, Sym, Tree, is_op
-from gem.graders.math.units import CURRENCY_SIGNS, read_currency
+from gem.graders.math.units import CURRENCY_SIGNS
 
 if TYPE_CHECKING:
     from gem.graders.math.parser.expression import Parser
@@ -125,7 +125,7 @@ def sign(p: Parser) -> Tree:
     if p.next.kind not in ("number", "command"):
         raise NotMath("no amount")
     value = p.factors()
-    return Quantity(Op("neg", (value,)) if negative else value, read_currency(text) or text)
+    return Quantity(Op("neg", (value,)) if negative else value, text)
 
 
 def _headless(group: Token) -> tuple[Token, ...] | None:

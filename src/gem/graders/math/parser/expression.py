@@ -43,7 +43,7 @@ from gem.graders.math.tree import (
     joined,
     names_in,
 )
-from gem.graders.math.units import CURRENCY_SIGNS, SCALES, read_currency, read_unit
+from gem.graders.math.units import CURRENCY_SIGNS, SCALES, read_unit
 
 _SET_OPERATORS = {"∪": "cup", "U": "cup", "∩": "cap", "∖": "minus"}
 _SIGNS = {"+": "+", "-": "neg", "±": "pm", "∓": "mp"}
@@ -352,7 +352,7 @@ class Parser(Cursor):
             elif self.next.text in ("'", "''") and isinstance(tree, (Sym, Op)):
                 raise NotMath("a prime after a value")
             elif self.next.text in CURRENCY_SIGNS and isinstance(tree, Num):
-                tree = Quantity(tree, read_currency(self.pop().text) or "")
+                tree = Quantity(tree, self.pop().text)
             else:
                 break
         return tree
