@@ -64,8 +64,6 @@ def _sympy(tree: Tree) -> Any:
         case Op("lim", (term, variable, limit, Sym(side))):
             point = _sympy(limit)
             return sympy.Limit(_sympy(term), _sympy(variable), point, side if point.is_finite else "+")
-        case Op("det", (Op("matrix", rows),)):
-            return sympy.Matrix([[_sympy(cell) for cell in row.args] for row in rows if isinstance(row, Op)]).det()
         case Op(head, args) if head in HEADS and (build := HEADS[head].symbolic) is not None:
             return (getattr(sympy, build) if isinstance(build, str) else build)(*map(_sympy, args))
     raise BadValue(f"not a formula: {tree}")

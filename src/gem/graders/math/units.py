@@ -291,7 +291,7 @@ def spelled_value(text: str) -> Fraction | None:
     >>> spelled_value("two thousand"), spelled_value("three-quarters"), spelled_value("3 and a half")
     (Fraction(2000, 1), Fraction(3, 4), Fraction(7, 2))
     """
-    words = [word for word in text.casefold().replace("-", " ").split()]
+    words = text.casefold().replace("-", " ").split()
     if not 1 <= len(words) <= 12:
         return None
     sign = -1 if words[0] in ("minus", "negative") else 1

@@ -55,11 +55,8 @@ def families(a: Tree, g: Tree, q: Question) -> Verdict | None:
         if gold_letter not in names_in(ours):
             return same(substituted(ours, {letter: Sym(gold_letter)}), theirs, q)
     (name, x), (gold_name, y) = named(ours), named(theirs)
-    if (
-        not is_formula(x)
-        or not is_formula(y)
-        or ("ℝ" not in {*declared.values(), *gold_declared.values()} and not q.has_family)
-    ):
+    has_constants = q.has_family or "ℝ" in {*declared.values(), *gold_declared.values()}
+    if not is_formula(x) or not is_formula(y) or not has_constants:
         return None
     known = q.letters | {letter for each in (name, gold_name) for letter in each.partition("(")[2]}
     constants = [
@@ -148,9 +145,8 @@ def _without_constant(tree: Tree) -> tuple[Tree, str] | None:
         tree = tree.args[0]
     if not isinstance(tree, Op) or tree.head != "+":
         return None
-    constants = [
-        arg for arg in tree.args if isinstance(arg, Sym) and arg.name.partition("_")[0] in ("C", "c", "K", "k")
-    ]
+    names = ("C", "c", "K", "k")
+    constants = [arg for arg in tree.args if isinstance(arg, Sym) and arg.name.partition("_")[0] in names]
     rest = tuple(arg for arg in tree.args if arg not in constants)
     if len(constants) != 1 or not rest or constants[0].name in names_in(Op("+", rest)):
         return None
@@ -206,14 +202,11 @@ def _residue(tree: Tree) -> tuple[Fraction, Fraction] | None:
 
 
 def congruences(a: Tree, g: Tree, q: Question) -> Verdict | None:
-    pair = [tree if is_op(tree, "mod") else None for tree in (a, g)]
-    if pair == [None, None]:
+    if not any(is_op(tree, "mod") for tree in (a, g)):
         return None
-    parts = [
-        _congruence(tree) if tree is not None else ("", named(other)[1], None)
-        for tree, other in zip(pair, (a, g), strict=True)
-    ]
-    (name, value, modulus), (gold_name, gold_value, gold_modulus) = parts
+    (name, value, modulus), (gold_name, gold_value, gold_modulus) = (
+        _congruence(tree) if is_op(tree, "mod") else ("", named(tree)[1], None) for tree in (a, g)
+    )
     if name and gold_name and name != gold_name and ("ℤ" not in (name, gold_name) or "(" in name + gold_name):
         return False
     if "ℤ" in (name, gold_name) and None in (modulus, gold_modulus):
@@ -285,17 +278,15 @@ def _case_at(tree: Tree, name: str, x: float, point: Tree) -> Tree | None:
 
 def wheres(a: Tree, g: Tree, q: Question) -> Verdict | None:
     """Compare values with conditions; a condition that only one of the two has says nothing if it is a domain."""
-    trees = [tree if is_op(tree, "where") else None for tree in (a, g)]
-    if trees == [None, None]:
+    if not any(is_op(tree, "where") for tree in (a, g)):
         return None
     if (is_set_like(a) or is_set_like(g)) and (verdict := as_sets(a, g, q)) is not None:
         return verdict
-    bare = [tree.args[0] if tree is not None else other for tree, other in zip(trees, (a, g), strict=True)]
-    conditions = [tree.args[1:] if tree is not None else () for tree in trees]
-    verdict = same(bare[0], bare[1], q)
-    if conditions[0] and conditions[1] and not all(map(_is_declaration, (*conditions[0], *conditions[1]))):
-        return all_of((verdict, same(joined("and", conditions[0]), joined("and", conditions[1]), q)))
-    return verdict if all(_is_declaration(each) for side in conditions for each in side) else False
+    (x, *ours), (y, *theirs) = (tree.args if is_op(tree, "where") else (tree,) for tree in (a, g))
+    are_declared = all(map(_is_declaration, (*ours, *theirs)))
+    if ours and theirs and not are_declared:
+        return all_of((same(x, y, q), same(joined("and", ours), joined("and", theirs), q)))
+    return are_declared and same(x, y, q)
 
 
 def _is_declaration(tree: Tree) -> bool:

@@ -10,7 +10,6 @@ from gem.graders.math.engine import Rounded, SameEquation, SameFormula
 from gem.graders.math.equal.collections import as_sets
 from gem.graders.math.equal.core import Verdict, all_of, any_of, same, same_with
 from gem.graders.math.equal.normal import difference, named, split_unit
-from gem.graders.math.equal.notations import are_times
 from gem.graders.math.question.read import Question
 from gem.graders.math.tree import (
     INFINITY,
@@ -37,7 +36,7 @@ ROUNDING = Fraction(1, 10**12)
 
 def numbers(a: Tree, g: Tree, q: Question) -> Verdict | None:
     x, y = fraction_of(a), fraction_of(g)
-    if x is None or y is None or are_times(a, g):
+    if x is None or y is None or (is_op(a, "time") and is_op(g, "time")):
         return None
     decimal = isinstance(a, Num) and isinstance(g, Num) and None not in (a.places, g.places)
     return x == y or (decimal and abs(x - y) <= ROUNDING * abs(y))

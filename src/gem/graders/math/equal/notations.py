@@ -95,16 +95,13 @@ def _axis(name: str) -> str:
 
 def choices(a: Tree, g: Tree, q: Question) -> Verdict | None:
     """Compare choices by their letters; the text of a choice may be the other answer."""
-    labels = [tree if is_op(tree, "label") else None for tree in (a, g)]
-    if labels == [None, None]:
+    if not any(is_op(tree, "label") for tree in (a, g)):
         return None
     letters = [tree.args[0] if is_op(tree, "label") else tree for tree in (a, g)]
     if all(isinstance(letter, Sym) for letter in letters):
         return letters[0].name.upper() == letters[1].name.upper()  # type: ignore[union-attr]
-    labelled = next(label for label in labels if label is not None)
-    if len(labelled.args) < 2:
-        return False
-    return same(labelled.args[1], g, q) if labels[0] is not None else same(a, labelled.args[1], q)
+    labelled = next(tree for tree in (a, g) if is_op(tree, "label"))
+    return len(labelled.args) > 1 and same_with(labelled, labelled.args[1], a, g, q)
 
 
 def ratios(a: Tree, g: Tree, q: Question) -> Verdict | None:
@@ -135,7 +132,3 @@ def _word(tree: Tree) -> str | None:
         case Op("*", args) if all(isinstance(arg, Sym) for arg in args):
             return "".join(arg.name for arg in args if isinstance(arg, Sym))
     return None
-
-
-def are_times(*trees: Tree) -> bool:
-    return all(is_op(tree, "time", "clock") for tree in trees)

@@ -10,7 +10,7 @@ from gem.graders.math.parser.constructs import braces, bracket, figure
 from gem.graders.math.parser.reader import Reader
 from gem.graders.math.parser.vocabulary import END, FUNCTIONS, NotMath, infix, is_product, is_set, product
 from gem.graders.math.tree import EMPTY, INFINITY, TWO, Num, Op, Quantity, Sym, Tree, is_op
-from gem.graders.math.units import CURRENCY_SIGNS, read_currency
+from gem.graders.math.units import CURRENCY_SIGNS
 
 _PAIRED = {"⌊": ("floor", "⌋"), "⌈": ("ceil", "⌉")}
 
@@ -122,7 +122,7 @@ def sign(p: Reader) -> Tree:
     if p.next.kind not in ("number", "command"):
         raise NotMath("no amount")
     value = p.factors()
-    return Quantity(Op("neg", (value,)) if negative else value, read_currency(text) or text)
+    return Quantity(Op("neg", (value,)) if negative else value, text)
 
 
 def _headless(group: Token) -> tuple[Token, ...] | None:

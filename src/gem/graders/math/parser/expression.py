@@ -43,7 +43,7 @@ from gem.graders.math.tree import (
     joined,
     names_in,
 )
-from gem.graders.math.units import CURRENCY_SIGNS, SCALES, read_currency, read_unit
+from gem.graders.math.units import CURRENCY_SIGNS, SCALES, read_unit
 
 _SET_OPERATORS = {"∪": "cup", "U": "cup", "∩": "cap", "∖": "minus"}
 _SIGNS = {"+": "+", "-": "neg", "±": "pm", "∓": "mp"}
@@ -355,7 +355,7 @@ class Parser(Cursor):
                 is_double = self.take("''") or (self.take("'") and self.take("'"))
                 tree = Quantity(tree, "arcsecond" if is_double else "arcminute")
             elif self.next.text in CURRENCY_SIGNS and isinstance(tree, Num):
-                tree = Quantity(tree, read_currency(self.pop().text) or "")
+                tree = Quantity(tree, self.pop().text)
             else:
                 break
         return tree

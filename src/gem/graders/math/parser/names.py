@@ -142,11 +142,9 @@ def declaration(p: Reader) -> Tree | None:
     """Read "where k is an integer" as k ∈ ℤ, and "for some constant c" as c ∈ ℝ; None for other conditions."""
     end, names, kind = p.at, list[Sym](), Sym("ℝ")
     while end < len(p.tokens):
-        token = p.tokens[end]
-        text = token.text.casefold()
-        if token.kind == "letter" and not (
-            text == "a" and end + 1 < len(p.tokens) and p.tokens[end + 1].kind == "word"
-        ):
+        text = p.tokens[end].text.casefold()
+        is_article = text == "a" and p.peek(end + 1 - p.at).kind == "word"
+        if p.tokens[end].kind == "letter" and not is_article:
             parser = p.fresh(p.tokens[end:])
             names.append(parser.name())
             end += parser.at
