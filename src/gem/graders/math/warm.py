@@ -10,7 +10,7 @@ from __future__ import annotations
 from gem.graders.math.engine import holds
 from gem.graders.math.equal import normal, same
 from gem.graders.math.parser import parse
-from gem.graders.math.question.read import Question
+from gem.graders.math.question import Question
 
 _PAIRS = (  # structurally equal expressions would skip the numerical comparison
     (r"\sqrt{8}", r"2\sqrt{2}"),

@@ -1,4 +1,11 @@
-"""Decide whether two trees are equal; what the deciders leave open is a Condition for the engine."""
+"""Decide whether two trees are equal; what the deciders leave open is a Condition for the engine.
+
+:func:`same` brings both trees to a normal form and asks the deciders in turn. Each knows one kind of answer (numbers,
+equations, sets, families with arbitrary constants …) and returns True, False, a
+:data:`~gem.graders.math.engine.Condition` that needs sympy, or None if the pair is not of its kind.
+
+Read core first, then the decider of the kind that you look for.
+"""
 
 from __future__ import annotations
 

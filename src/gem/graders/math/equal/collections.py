@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gem.graders.math.engine import Matching, SameEquation
 from gem.graders.math.equal.core import Verdict, all_of, any_of, same, same_with
 from gem.graders.math.equal.normal import difference, named
-from gem.graders.math.question.read import Question
+from gem.graders.math.question import Question
 from gem.graders.math.sets import same_real_sets
 from gem.graders.math.tree import INFINITY, MINUS_INFINITY, Interval, Op, Relation, Sym, Tree, is_op
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from gem.graders.math.engine import AllOf, AnyOf, Condition
-from gem.graders.math.question.read import Question
+from gem.graders.math.question import Question
 from gem.graders.math.tree import Tree
 
 Verdict = bool | Condition

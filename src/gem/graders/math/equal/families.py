@@ -10,7 +10,7 @@ from gem.graders.math.equal.collections import as_sets, is_set_like
 from gem.graders.math.equal.core import Verdict, all_of, same
 from gem.graders.math.equal.formulas import same_name
 from gem.graders.math.equal.normal import named, normal
-from gem.graders.math.question.read import Question
+from gem.graders.math.question import Question
 from gem.graders.math.sets import bounds_of, contains
 from gem.graders.math.tree import (
     Num,

@@ -10,7 +10,7 @@ from gem.graders.math.engine import Rounded, SameEquation, SameFormula
 from gem.graders.math.equal.collections import as_sets
 from gem.graders.math.equal.core import Verdict, all_of, any_of, same, same_with
 from gem.graders.math.equal.normal import difference, named, split_unit
-from gem.graders.math.question.read import Question
+from gem.graders.math.question import Question
 from gem.graders.math.tree import (
     INFINITY,
     MINUS_INFINITY,

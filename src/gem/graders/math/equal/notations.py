@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from gem.graders.math.equal.core import Verdict, all_of, same, same_with
-from gem.graders.math.question.read import Question
+from gem.graders.math.question import Question
 from gem.graders.math.tree import ONE, InBase, Num, Op, Phrase, Sym, Tree, is_op, joined
 from gem.graders.math.values import fraction_of
 from gem.graders.math.words import date_of

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise, takewhile
 
+from gem.graders.math.asked.pieces import Piece, AnswerText, formulas, pieces, trees_of, words_of
 from gem.graders.math.equal import normal, same
 from gem.graders.math.lexer import tokens
 from gem.graders.math.lexer import words as word_set
-from gem.graders.math.question.pieces import Answer, Piece, formulas, pieces, trees_of, words_of
-from gem.graders.math.question.read import Question, words_in
+from gem.graders.math.question import Question, words_in
 from gem.graders.math.tree import Num, Op, Quantity, Relation, Sym, Tree, mapped, names_in, substituted, walk
 from gem.graders.math.values import approximate
 
@@ -62,7 +62,7 @@ _ATTAINED = word_set(
 _ANSWERS = word_set("yes no true false")
 
 
-def said_values(answer: Answer, short: Answer, q: Question) -> Iterator[Tree]:
+def said_values(answer: AnswerText, short: AnswerText, q: Question) -> Iterator[Tree]:
     """Yield the value that a sentence, or a value with a remark in brackets, says; nothing for other answers."""
     parts: Sequence[Piece] = answer.parts
     if len(parts) > 2 and parts[-1] == ")" and "(" in parts[1:]:

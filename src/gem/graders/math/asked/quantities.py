@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from gem.graders.math.equal import ROUNDING, half_digit, named, split_unit
 from gem.graders.math.lexer import Malformed, Token, TooLarge, tokens
-from gem.graders.math.question.read import Question, word_set
+from gem.graders.math.question import Question, word_set
 from gem.graders.math.tree import Num, Op, Phrase, Quantity, Relation, Tree, names_in, walk
 from gem.graders.math.units import (
     SCALES,

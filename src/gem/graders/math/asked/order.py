@@ -11,9 +11,9 @@ from functools import lru_cache
 from itertools import pairwise, takewhile
 from operator import itemgetter
 
-from gem.graders.math.question.forms import REWRITE, lower_text, parts, sentences, sorted_terms
-from gem.graders.math.question.pieces import asked_tree
-from gem.graders.math.question.read import Question
+from gem.graders.math.asked.forms import REWRITE, lower_text, parts, sentences, sorted_terms
+from gem.graders.math.asked.pieces import asked_tree
+from gem.graders.math.question import Question
 from gem.graders.math.tree import COLLECTIONS, Num, Op, Phrase, Relation, Sym, Tree, walk
 
 _ASKING = frozenset(

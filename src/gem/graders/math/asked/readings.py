@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
+from gem.graders.math.asked.pieces import CIRCLED, Piece, AnswerText, asked_tree, formulas, trees_of, words_of
+from gem.graders.math.asked.sentences import LEAST, MOST, SAYS_NOTHING, bare, polarity, root, said_values
 from gem.graders.math.equal import normal, same
 from gem.graders.math.lexer import Token
 from gem.graders.math.lexer import words as word_set
 from gem.graders.math.parser import parse_tokens
-from gem.graders.math.question.pieces import CIRCLED, Answer, Piece, asked_tree, formulas, trees_of, words_of
-from gem.graders.math.question.read import Question
-from gem.graders.math.question.sentences import LEAST, MOST, SAYS_NOTHING, bare, polarity, root, said_values
+from gem.graders.math.question import Question
 from gem.graders.math.tree import (
     ONE,
     ZERO,
@@ -55,7 +55,7 @@ _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".s
 
 def readings(answer: str, gold: str, question: Question) -> Iterator[Pair]:
     """Yield the trees of two texts, and the pairs of their other readings with regard to the question."""
-    a, g = Answer(answer), Answer(gold)
+    a, g = AnswerText(answer), AnswerText(gold)
     if isinstance(a.tree, Num) and isinstance(g.tree, Num) and not any(token.kind == "word" for token in a.tokens):
         yield a.tree, g.tree
         return
@@ -78,7 +78,7 @@ def readings(answer: str, gold: str, question: Question) -> Iterator[Pair]:
 # --- parts with labels ---
 
 
-def _labels(a: Answer, g: Answer, q: Question) -> list[Pair] | None:
+def _labels(a: AnswerText, g: AnswerText, q: Question) -> list[Pair] | None:
     """Compare labelled parts with the labels of the other answer, or in the order of the question."""
     ours, theirs = _labelled(a.parts), _labelled(g.parts)
     if ours is None and theirs is not None:
@@ -154,7 +154,7 @@ def _place(label: str, q: Question) -> int:
     return -1
 
 
-def _alike_in_words(a: Answer, g: Answer) -> Iterator[Pair]:
+def _alike_in_words(a: AnswerText, g: AnswerText) -> Iterator[Pair]:
     """Yield the values of two texts with the same words, such as "maximum 2 (x = 0)" and "x = 0: maximum 2"."""
     ours, theirs = _worded(a.parts), _worded(g.parts)
     plain = all(trees and len(words) < 2 for words, trees in ours) and any(words for words, _ in ours)
@@ -190,7 +190,7 @@ def choices_of(text: str) -> dict[str, Tree]:
     return dict(zip(letters, map(asked_tree, texts), strict=True))
 
 
-def _choices(a: Answer, g: Answer, q: Question) -> list[Pair] | None:
+def _choices(a: AnswerText, g: AnswerText, q: Question) -> list[Pair] | None:
     """Compare the letters of choices; the text that the question lists may stand for its letter, and the reverse."""
     listed = choices_of(q.text)
     circled = any(c in a.text + g.text for c in CIRCLED)
@@ -212,7 +212,7 @@ def _choices(a: Answer, g: Answer, q: Question) -> list[Pair] | None:
     return [(value, listed[matching[0]])] if matching == [ours or theirs] else []
 
 
-def _choice(answer: Answer) -> tuple[str, Tree | None]:
+def _choice(answer: AnswerText) -> tuple[str, Tree | None]:
     """Return the letter of a choice and the text after it; "" if the answer has no letter."""
     tree, found = answer.tree, answer.tokens
     if len(found) > 3 and (found[0].text, found[2].text) == ("(", ")") and found[1].text in "ABCDEFGH":
@@ -223,7 +223,7 @@ def _choice(answer: Answer) -> tuple[str, Tree | None]:
     return (letter if len(letter) == 1 and letter in "ABCDEFGH" else ""), None
 
 
-def _marks(answer: Answer, circled: bool) -> list[str]:
+def _marks(answer: AnswerText, circled: bool) -> list[str]:
     """Return the choices of an answer that names nothing else: letters, or circled numbers or digits."""
     text = "".join(
         token.text for token in answer.tokens if token.text not in (",", "and", ";", "(", ")", "&", ".", "→")
@@ -232,7 +232,7 @@ def _marks(answer: Answer, circled: bool) -> list[str]:
     return marks if len(set(marks)) == len(marks) and set(marks) <= set(CIRCLED if circled else "ABCDEFGH") else []
 
 
-def _texts(a: Answer, g: Answer, q: Question) -> list[Pair] | None:
+def _texts(a: AnswerText, g: AnswerText, q: Question) -> list[Pair] | None:
     """Compare digits in a large base, Roman numerals and chemical formulas as texts, and dates."""
     texts = [
         "".join(_text(token) for token in each.tokens if token.text not in "()").removeprefix("0x").removesuffix("_16")
@@ -257,7 +257,7 @@ def _text(token: Token) -> str:
 # --- numbers, left sides and conditions ---
 
 
-def _numbers(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
+def _numbers(a: AnswerText, g: AnswerText, q: Question) -> Iterator[Tree]:
     """Yield 2.5 for 2,5, the sum for "1 and 1/2", two sides for 7 × 3, 5 for 5th, and the word for "No, it is not"."""
     value, found, texts = (
         fraction_of(bare(g.tree)),
@@ -288,7 +288,7 @@ def _numbers(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
         yield g.tree
 
 
-def _points(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
+def _points(a: AnswerText, g: AnswerText, q: Question) -> Iterator[Tree]:
     """Yield the point of A(1, 2), the conclusion of "p = 1/2, so p + 1 = 3/2", e = 1/2, and f(x) < 3 for y < 3."""
     items = a.tree.args if isinstance(a.tree, Op) and a.tree.head in ("list", "and") else (a.tree,)
     points = [
@@ -308,7 +308,7 @@ def _points(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
         yield from (substituted(a.tree, {"y": value}) for value in values)
 
 
-def _sorted(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
+def _sorted(a: AnswerText, g: AnswerText, q: Question) -> Iterator[Tree]:
     """Yield the list of 3 < π < √10 if the question asks for this order, and 5 for 5 > 4 if it asks for the larger."""
     relation, words = a.tree if isinstance(a.tree, Relation) else None, set(q.words)
     signs = set(relation.operators) if relation else {part for part in a.parts if part in ("<", ">")}
@@ -322,7 +322,7 @@ def _sorted(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
         yield from relation.sides[signs == {"<" if larger else ">"} :][:1] if larger or smaller else ()
 
 
-def _restricted(a: Answer, g: Answer, q: Question) -> Iterator[Tree]:
+def _restricted(a: AnswerText, g: AnswerText, q: Question) -> Iterator[Tree]:
     """Yield an answer without conditions that its question has too, or that exclude where a fraction is undefined."""
     if not q.text or len(g.parts) > 1 or len(a.parts) < 3:
         return

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from gem.graders.math.lexer import Token, TooLarge, tokens
+from gem.graders.math.lexer import Malformed, Token, TooLarge, tokens
 
 _WORD = re.compile(r"\\?[^\W\d_]+(?:'[a-z]+)?|\d+(?:\.\d+)?|\S")
 _FAMILY = re.compile(
@@ -121,7 +121,7 @@ class Question:
         for index, part in enumerate(parts):
             try:
                 found = _leaves(tokens(part))
-            except TooLarge:
+            except (Malformed, TooLarge):
                 continue
             for token in found:
                 if items and items[-1][1].endswith("_"):

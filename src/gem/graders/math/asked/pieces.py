@@ -20,7 +20,7 @@ _NAMES = word_set("max min sup inf gcd lcm det dim")  # commands that are labels
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerText:
     """A text with its tokens, its tree and its pieces."""
 
     text: str

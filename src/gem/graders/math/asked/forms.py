@@ -13,9 +13,9 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import takewhile
 
-from gem.graders.math.lexer import TooLarge
+from gem.graders.math.lexer import Malformed, TooLarge
 from gem.graders.math.parser import parse
-from gem.graders.math.question.read import Question
+from gem.graders.math.question import Question
 from gem.graders.math.tree import (
     COLLECTIONS,
     InBase,
@@ -53,7 +53,7 @@ def parts(text: str) -> tuple[str | Tree, ...]:
         formula = match[match.lastgroup] if match.lastgroup in ("a", "b", "c", "d") else ""
         try:
             tree = parse(formula) if formula else Phrase(())
-        except TooLarge:
+        except (Malformed, TooLarge):
             continue
         if isinstance(tree, Phrase):
             found += parts(formula) if formula and formula != text else [match[0]]
