@@ -32,44 +32,46 @@ determina, найдите, вычислите, 求, 求めよ, 求めなさい, 
 求出; solve: löse, résoudre, resuelve, resolva, решите, 解方程, 解け; simplify: vereinfache, simplifier, simplifica,
 simplifique, упростите, 化简, kürze, сократите, 约分; expand: multipliziere aus, développer, desarrolla, раскройте
 скобки, 展開せよ; factor: faktorisiere, factoriser, factoriza, fatore, разложите на множители, 因式分解, 因数分解せよ,
-因数分解; express: schreibe, écrire, escribe, escreva, запишите, выразите, 化为, 表せ; in decimal form: sous forme
-décimale, als dezimalzahl, en forma decimal, na forma decimal, в виде десятичной дроби, 小数で, 用小数; respectively:
-beziehungsweise, respectivement, respectivamente, соответственно, 分别, それぞれ; select all: 多选, 複数選択; percent:
-prozent, pourcent, pourcentage, porcentaje, porcentagem, процентах, процентов, проценты, 百分比, 百分之几; number:
-zahl, anzahl, nombre, número, число, 数; function: funktion, fonction, función, função, функция, функции, функцию,
-函数, 関数; equation: gleichung, équation, ecuación, equação, уравнение, уравнения, 方程, 原方程, 方程式; inequality:
-ungleichung, inéquation, inecuación, неравенство, 不等式; decimal: 小数; condition: bedingung, condición, condição,
-условие, 条件; sufficient: hinreichend, suffisante, suficiente, достаточное, 充分, 十分; necessary: notwendig,
-nécessaire, necesaria, необходимое, 必要; perimeter: umfang, périmètre, perímetro, периметр, 周长; area: fläche,
-flächeninhalt, aire, área, площадь, 面积, 面積, 表面積; volume: volumen, объём, 体积, 体積; speed: geschwindigkeit,
-vitesse, velocidad, velocidade, скорость, 速度, 速さ; length: länge, longueur, longitud, длина, 长度, 長さ; average:
-durchschnittliche, moyenne, media, média, средняя, среднюю, 平均; angle: winkel, ángulo, ângulo, угол, 角, 角度;
-vertex: scheitelpunkt, sommet, vértice, вершина, 顶点, 頂点; maximum: hochpunkt, máximo, максимум, 最大值, 最大値,
-极大值, 極大値; minimum: tiefpunkt, minimal, mínimo, минимум, 最小值, 最小値, 极小值, 極小値; probability:
-wahrscheinlichkeit, probabilité, probabilidad, probabilidade, вероятность, 概率, 確率; dot product: skalarprodukt,
-produit scalaire, producto escalar, produto escalar, скалярное произведение, 数量积, 内積; attained: atteint, erreicht,
-alcanzado, достигается; second: sekunden, secondes, segundos, секунд, 秒; minute: minuten, minutos, минут, минуты, мин,
-分钟, 分; hour: stunden, stunde, heures, heure, horas, hora, часа, часов, час, ч, 小时, 時間, 时; day: tage, tag,
-jours, jour, días, dias, дней, дня, день, 天, 日; week: wochen, semaines, semanas, недель, недели, 周; month: monate,
-mois, meses, месяцев, месяца, 月, 个月; year: jahre, jahr, ans, años, anos, лет, года, год, 年, 岁; degree: grad,
-degrés, grados, graus, градусов, градуса, 度; meter: mètres, metros, метров, метра, м, 米; km: км, 千米, 公里; cm: см,
-厘米; mm: мм, 毫米; dm: дм, 分米; gram: г, 克; kg: кг, 千克, 公斤; tonne: тонн, 吨; liter: литров, л, 升; ml: мл, 毫升;
-square cm: 平方厘米; square meter: 平方米; cubic cm: 立方厘米; cubic meter: 立方米; meter/second: м/с, 米/秒; yen: 元,
-円; answer: lösung, antwort, réponse, solución, respuesta, solução, resposta, ответ, 答案; =: 等于, 等しい; as
-fraction: als bruch, sous forme de fraction, en forma de fracción, na forma de fração, в виде дроби, 分数で; mixed
-number: nombre mixte, gemischte zahl, número mixto, número misto, смешанное число, 带分数, 帯分数; scientific notation:
-notation scientifique, écriture scientifique, wissenschaftliche schreibweise, wissenschaftlicher schreibweise, notación
-científica, notação científica, стандартном виде, 科学记数法; increasing order: ordre croissant, aufsteigend, orden
-creciente, ordem crescente, порядке возрастания, 从小到大, 小さい順; decreasing order: ordre décroissant, absteigend,
-orden decreciente, ordem decrescente, порядке убывания, 从大到小, 大きい順; rationalize: 有理化, 有理化せよ; rounded:
-gerundet, runde, arrondi, arrondie, arrondir, redondea, redondeado, arredonde, arredondado, округлите, 四舍五入,
-四捨五入, 精确到; all real numbers: alle reellen zahlen, tous les réels, todos los reales, todos os reais, все
-действительные числа, 全体实数, 一切实数, すべての実数; infinitely many: unendlich viele, une infinité, infinitas,
-infinitos, бесконечно много, 无数, 无穷多; empty set: leere menge, ensemble vide, conjunto vacío, conjunto vazio,
-пустое множество, 空集, 空集合; does not exist: existiert nicht, n'existe pas, no existe, não existe, не существует,
-不存在, 存在しない; rubles: рублей, рубля, рубль, руб; give: donner, donne, donnez, gib, indique, indiquer, укажите,
-дайте; in lowest terms: irréductible, irreducible, irredutível, несократимой дроби; fraction in lowest terms: gekürzter
-bruch, 最简分数, 既約分数, fraction irréductible
+因数分解, 分解因式; express: schreibe, écrire, escribe, escreva, запишите, выразите, 化为, 表せ, schreiben, écris,
+écrivez; in decimal form: sous forme décimale, als dezimalzahl, en forma decimal, na forma decimal, в виде десятичной
+дроби, 小数で, 用小数, como decimal, como número decimal, als dezimalbruch, en écriture décimale, 化成小数;
+respectively: beziehungsweise, respectivement, respectivamente, соответственно, 分别, それぞれ; select all: 多选,
+複数選択; percent: prozent, pourcent, pourcentage, porcentaje, porcentagem, процентах, процентов, проценты, 百分比,
+百分之几; number: zahl, anzahl, nombre, número, число, 数; function: funktion, fonction, función, função, функция,
+функции, функцию, 函数, 関数; equation: gleichung, équation, ecuación, equação, уравнение, уравнения, 方程, 原方程,
+方程式; inequality: ungleichung, inéquation, inecuación, неравенство, 不等式; decimal: 小数, dezimalzahl, décimale;
+condition: bedingung, condición, condição, условие, 条件; sufficient: hinreichend, suffisante, suficiente, достаточное,
+充分, 十分; necessary: notwendig, nécessaire, necesaria, необходимое, 必要; perimeter: umfang, périmètre, perímetro,
+периметр, 周长; area: fläche, flächeninhalt, aire, área, площадь, 面积, 面積, 表面積; volume: volumen, объём, 体积,
+体積; speed: geschwindigkeit, vitesse, velocidad, velocidade, скорость, 速度, 速さ; length: länge, longueur, longitud,
+длина, 长度, 長さ; average: durchschnittliche, moyenne, media, média, средняя, среднюю, 平均; angle: winkel, ángulo,
+ângulo, угол, 角, 角度; vertex: scheitelpunkt, sommet, vértice, вершина, 顶点, 頂点; maximum: hochpunkt, máximo,
+максимум, 最大值, 最大値, 极大值, 極大値; minimum: tiefpunkt, minimal, mínimo, минимум, 最小值, 最小値, 极小值, 極小値;
+probability: wahrscheinlichkeit, probabilité, probabilidad, probabilidade, вероятность, 概率, 確率; dot product:
+skalarprodukt, produit scalaire, producto escalar, produto escalar, скалярное произведение, 数量积, 内積; attained:
+atteint, erreicht, alcanzado, достигается; second: sekunden, secondes, segundos, секунд, 秒; minute: minuten, minutos,
+минут, минуты, мин, 分钟, 分; hour: stunden, stunde, heures, heure, horas, hora, часа, часов, час, ч, 小时, 時間, 时;
+day: tage, tag, jours, jour, días, dias, дней, дня, день, 天, 日; week: wochen, semaines, semanas, недель, недели, 周;
+month: monate, mois, meses, месяцев, месяца, 月, 个月; year: jahre, jahr, ans, años, anos, лет, года, год, 年, 岁;
+degree: grad, degrés, grados, graus, градусов, градуса, 度; meter: mètres, metros, метров, метра, м, 米; km: км, 千米,
+公里; cm: см, 厘米; mm: мм, 毫米; dm: дм, 分米; gram: г, 克; kg: кг, 千克, 公斤; tonne: тонн, 吨; liter: литров, л, 升;
+ml: мл, 毫升; square cm: 平方厘米; square meter: 平方米; cubic cm: 立方厘米; cubic meter: 立方米; meter/second: м/с,
+米/秒; yen: 元, 円; answer: lösung, antwort, réponse, solución, respuesta, solução, resposta, ответ, 答案; =: 等于,
+等しい; as fraction: als bruch, sous forme de fraction, en forma de fracción, na forma de fração, в виде дроби, 分数で,
+como fracción, como fração, en fracción, 化成分数; mixed number: nombre mixte, gemischte zahl, número mixto, número
+misto, смешанное число, 带分数, 帯分数; scientific notation: notation scientifique, écriture scientifique,
+wissenschaftliche schreibweise, wissenschaftlicher schreibweise, notación científica, notação científica, стандартном
+виде, 科学记数法; increasing order: ordre croissant, aufsteigend, orden creciente, ordem crescente, порядке
+возрастания, 从小到大, 小さい順; decreasing order: ordre décroissant, absteigend, orden decreciente, ordem decrescente,
+порядке убывания, 从大到小, 大きい順; rationalize: 有理化, 有理化せよ; rounded: gerundet, runde, arrondi, arrondie,
+arrondir, redondea, redondeado, arredonde, arredondado, округлите, 四舍五入, 四捨五入, 精确到; all real numbers: alle
+reellen zahlen, tous les réels, todos los reales, todos os reais, все действительные числа, 全体实数, 一切实数,
+すべての実数; infinitely many: unendlich viele, une infinité, infinitas, infinitos, бесконечно много, 无数, 无穷多;
+empty set: leere menge, ensemble vide, conjunto vacío, conjunto vazio, пустое множество, 空集, 空集合; does not exist:
+existiert nicht, n'existe pas, no existe, não existe, не существует, 不存在, 存在しない; rubles: рублей, рубля, рубль,
+руб; give: donner, donne, donnez, gib, indique, indiquer, укажите, дайте; in lowest terms: irréductible, irreducible,
+irredutível, несократимой дроби; fraction in lowest terms: gekürzter bruch, 最简分数, 既約分数, fraction irréductible;
+fraction: bruch, fracción, fração, дробь, 分数; in order: 按顺序, 順に; polynomial: 多项式, 多項式
 """  # English: the same in other languages; …
 _WORDS = {
     foreign: english

@@ -14,7 +14,7 @@ from operator import itemgetter
 from gem.graders.math.asked.forms import REWRITE, lower_text, parts, sentences, sorted_terms
 from gem.graders.math.asked.pieces import asked_tree
 from gem.graders.math.question import Question
-from gem.graders.math.tree import COLLECTIONS, Num, Op, Phrase, Relation, Sym, Tree, walk
+from gem.graders.math.tree import COLLECTIONS, Num, Op, Phrase, Quantity, Relation, Sym, Tree, walk
 
 _ASKING = frozenset(
     "find give determine compute calculate state report write list name enter evaluate identify solve what how "  # noqa: SIM905
@@ -142,6 +142,8 @@ def _label(tree: Tree) -> tuple[str, Tree]:
     match tree:
         case Relation((left, right), ("=",)) if _name(left):
             return _name(left), right
+        case Op("ratio", (Sym(name), Num() | Quantity() as value)):  # A: 3
+            return name, value
         case Op("max" | "min" as head, (Num() | Op("neg") as value,)):
             return head, value
         case Phrase((*words, value)) if not isinstance(value, str) and all(isinstance(word, str) for word in words):
