@@ -242,7 +242,7 @@ class _Lexer:
     def _word(self, text: str, spaced: bool, marked: bool) -> Iterator[Token]:
         if text in _CURRENCY_CODES and self._next().strip() == "":
             yield Token("sign", _CURRENCY_CODES[text], spaced, marked)
-        elif text == "US" and self._next() in ("$", "\\$"):
+        elif (text, self._next()) in (("US", "$"), ("US", "\\$"), ("R", "\\$")):
             return
         elif text in ("Rs", "INR"):
             self.at += self._next() == "."
