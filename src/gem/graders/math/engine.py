@@ -288,13 +288,12 @@ def _same_family(condition: SameFamily) -> bool:
             vanishes(ours.subs(dict(zip(constants, order, strict=True)), simultaneous=True) - theirs)
             for order in permutations(gold_constants)
         )
-    rows = [_values(each, variables, size) for each in (*spans, *gold_spans)]
-    ours_rows, gold_rows, apart = rows[1 : size + 1], rows[size + 2 :], _minus(rows[0], rows[size + 1])
-    return (
-        None not in rows
-        and _rank(ours_rows) == _rank(gold_rows) == size
-        and _rank([*ours_rows, *gold_rows, apart]) == size
-    )
+    rows = [row for each in (*spans, *gold_spans) if (row := _values(each, variables, size)) is not None]
+    if len(rows) < 2 * size + 2:
+        return False
+    ours_rows, gold_rows = rows[1 : size + 1], rows[size + 2 :]
+    apart = [x - y for x, y in zip(rows[0], rows[size + 1], strict=True)]
+    return _rank(ours_rows) == _rank(gold_rows) == size == _rank([*ours_rows, *gold_rows, apart])
 
 
 def _same_progressions(condition: SameProgressions) -> bool:
@@ -347,13 +346,9 @@ def _values(expression: Any, variables: Sequence[Any], size: int) -> list[Any] |
     return values
 
 
-def _minus(a: list[Any] | None, g: list[Any] | None) -> list[Any] | None:
-    return None if a is None or g is None else [x - y for x, y in zip(a, g, strict=True)]
-
-
-def _rank(rows: Sequence[list[Any] | None]) -> int:
+def _rank(rows: Sequence[list[Any]]) -> int:
     """Return the rank of a matrix of floating-point numbers, by elimination with pivots."""
-    left = [list(row) for row in rows if row is not None]
+    left = list(rows)
     rank = 0
     while left:
         sizes = [max(map(abs, row)) for row in left]

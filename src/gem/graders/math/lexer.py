@@ -214,8 +214,8 @@ class _Lexer:
 
     def _is_money(self, text: str) -> bool:
         """Return whether a dollar sign is a currency: $5 without a second dollar sign."""
-        is_odd = sum(match[0] == "$" for match in self.matches) % 2 == 1
-        return text == "$" and is_odd and self._next()[:1].isdigit()
+        is_before_number = text == "$" and self._next()[:1].isdigit()
+        return is_before_number and sum(match[0] == "$" for match in self.matches) % 2 == 1
 
     def _token(self, kind: str, text: str, spaced: bool, marked: bool) -> Iterator[Token]:
         if kind == "number":
@@ -242,7 +242,7 @@ class _Lexer:
     def _word(self, text: str, spaced: bool, marked: bool) -> Iterator[Token]:
         if text in _CURRENCY_CODES and self._next().strip() == "":
             yield Token("sign", _CURRENCY_CODES[text], spaced, marked)
-        elif text == "US" and self._next() in ("$", "\\$"):
+        elif (text, self._next()) in (("US", "$"), ("US", "\\$"), ("R", "\\$")):
             return
         elif text in ("Rs", "INR"):
             self.at += self._next() == "."

@@ -118,22 +118,17 @@ def _bounds(tree: Tree) -> Iterator[Tree | None]:
 
 
 def _relation_bounds(tree: Relation) -> Iterator[Tree | None]:
-    names = names_in(tree)
-    if len(names) != 1:
+    if len(names_in(tree)) != 1 or not set(tree.operators) <= {"<", "≤", "≠", "=", "∈", "∉"}:
         yield None
-        return
-    if tree.operators[0] in ("∈", "∉"):
+    elif tree.operators[0] in ("∈", "∉"):
         yield from _bounds(tree.sides[1])
-        return
-    if not set(tree.operators) <= {"<", "≤", "≠", "="}:
-        yield None
-        return
-    for left, right in pairwise(tree.sides):
-        variable, constant = (left, right) if names_in(left) else (right, left)
-        if constant not in (INFINITY, MINUS_INFINITY):
-            is_value = not names_in(constant) and not is_op(constant, "list", "tuple")
-            roots = _solutions(variable, constant) if is_value else None
-            yield from (None,) if roots is None else roots
+    else:
+        for left, right in pairwise(tree.sides):
+            variable, constant = (left, right) if names_in(left) else (right, left)
+            if constant not in (INFINITY, MINUS_INFINITY):
+                is_value = not names_in(constant) and not is_op(constant, "list", "tuple")
+                roots = _solutions(variable, constant) if is_value else None
+                yield from (None,) if roots is None else roots
 
 
 def _solutions(tree: Tree, value: Tree) -> list[Tree] | None:

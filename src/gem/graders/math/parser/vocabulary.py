@@ -128,11 +128,9 @@ def with_conditions(trees: list[Tree]) -> list[Tree]:
     """Join conditions in a list, such as x ≠ 2 and k ∈ ℤ, to the value before them."""
     found: list[Tree] = []
     for tree in trees:
-        bare = is_op(tree, "where") and len(tree.args) == 1
-        if found and bare:
-            found[-1] = Op("where", (found[-1], *tree.args))  # type: ignore[union-attr]
-        elif found and is_domain(tree, found[-1]):
-            found[-1] = Op("where", (found[-1], tree))
+        conditions = tree.args if is_op(tree, "where") and len(tree.args) == 1 else (tree,)
+        if found and (conditions != (tree,) or is_domain(tree, found[-1])):
+            found[-1] = Op("where", (found[-1], *conditions))
         else:
             found.append(tree)
     last = found[-1]
