@@ -49,7 +49,8 @@ def test_comparing_does_not_import_sympy(monkeypatch):
 
 
 def test_the_deciders_form_a_table_with_names():
-    assert list(DECIDERS)[0] == "numbers" and list(DECIDERS)[-1] == "formulas" and len(DECIDERS) >= 15
+    first, *_, last = DECIDERS
+    assert first == "numbers" and last == "formulas" and len(DECIDERS) >= 15
 
 
 def test_conditions_combine_by_all_any_and_matching(engine):

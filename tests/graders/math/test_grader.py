@@ -134,7 +134,11 @@ def test_the_left_side_of_an_equation_is_dropped_if_the_question_asks_for_it():
 
 
 def test_a_small_letter_names_a_choice_only_if_the_question_lists_choices():
-    for question in ("Which? (A) 1 (B) 2 (C) 3", "A. one\nB. two\nC. three", r"$\textbf{(A)}\ 1 \textbf{(B)}\ 2 \textbf{(C)}\ 3$"):
+    for question in (
+        "Which? (A) 1 (B) 2 (C) 3",
+        "A. one\nB. two\nC. three",
+        r"$\textbf{(A)}\ 1 \textbf{(B)}\ 2 \textbf{(C)}\ 3$",
+    ):
         assert grade_math("c", "C", question=question).correct and not grade_math("b", "C", question=question).correct
     for question in ("Find the constant.", "Which? (A) 1 (B) 2", ""):
         assert not grade_math("c", "C", question=question).correct

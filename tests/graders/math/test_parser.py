@@ -80,7 +80,14 @@ def test_one_notation_is_one_tree(text, tree):
 
 
 def test_tokens_keep_groups_and_join_the_digits_of_a_number():
-    assert [token.text for token in tokens(r"$\left( \dfrac12,\; 1{,}000 \right)$")] == ["(", "frac", "12", ",", "1000", ")"]
+    assert [token.text for token in tokens(r"$\left( \dfrac12,\; 1{,}000 \right)$")] == [
+        "(",
+        "frac",
+        "12",
+        ",",
+        "1000",
+        ")",
+    ]
     assert [token.text for token in tokens("2^{3}5")] == ["2", "^", "{", "5"]
     assert parse("1.50") == Num(Fraction(3, 2), 2) and parse("1.5e3") == Num(Fraction(1500), -2)
 

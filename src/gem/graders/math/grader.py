@@ -30,13 +30,13 @@ from gem.graders.base import Grade, gold_answers
 from gem.graders.math.asked.forms import has_asked_form, in_asked_notation
 from gem.graders.math.asked.order import in_asked_order, said_of_asked
 from gem.graders.math.asked.quantities import in_asked_units, tolerance
+from gem.graders.math.asked.readings import readings
 from gem.graders.math.engine import Condition, first_true
 from gem.graders.math.equal import Verdict, any_of, named, normal, rounded_equal, same
 from gem.graders.math.languages import translated
 from gem.graders.math.lexer import Malformed, TooLarge, tokens
 from gem.graders.math.parser import parse
 from gem.graders.math.question import read_question
-from gem.graders.math.questionings import readings
 from gem.graders.math.tree import Phrase, Tree, children, is_collection, is_op
 from gem.graders.math.values import fraction_of, is_formula, too_large
 from gem.graders.pool import GraderPool

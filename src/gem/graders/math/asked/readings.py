@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from gem.graders.math.asked.pieces import CIRCLED, Piece, AnswerText, asked_tree, formulas, trees_of, words_of
+from gem.graders.math.asked.pieces import CIRCLED, AnswerText, Piece, asked_tree, formulas, trees_of, words_of
 from gem.graders.math.asked.sentences import LEAST, MOST, SAYS_NOTHING, bare, polarity, root, said_values
 from gem.graders.math.equal import normal, same
 from gem.graders.math.lexer import Token

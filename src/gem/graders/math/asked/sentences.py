@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise, takewhile
 
-from gem.graders.math.asked.pieces import Piece, AnswerText, formulas, pieces, trees_of, words_of
+from gem.graders.math.asked.pieces import AnswerText, Piece, formulas, pieces, trees_of, words_of
 from gem.graders.math.equal import normal, same
 from gem.graders.math.lexer import tokens
 from gem.graders.math.lexer import words as word_set

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from gem.graders.math.lexer import Malformed, Token, tokens
-from gem.graders.math.parser.expression import Parser
+from gem.graders.math.parser.expression import Formulas
 from gem.graders.math.parser.vocabulary import END, FAILURES, SEPARATORS, flat, infix, is_product, stripped
 from gem.graders.math.tree import REALS, Num, Op, Phrase, Relation, Sym, Tree, is_op
 from gem.graders.math.units import read_unit, spelled_value
@@ -42,6 +42,13 @@ def parse_tokens(found: Sequence[Token]) -> Tree:
         head, *sides = parts
         return Op(head, tuple(map(parse_tokens, sides)))
     return _formula(found) or _of_letters(found) or by_items(found)
+
+
+class Parser(Formulas):
+    """The grammar of formulas, whose cells may be words."""
+
+    def cell(self, found: Sequence[Token]) -> Tree:
+        return parse_part(found)
 
 
 def parse_part(found: Sequence[Token]) -> Tree:

@@ -6,6 +6,7 @@ sums, products (also without a sign), powers, postfixes (! % ° '), and what sta
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -49,7 +50,7 @@ _SET_OPERATORS = {"∪": "cup", "U": "cup", "∩": "cap", "∖": "minus"}
 _SIGNS = {"+": "+", "-": "neg", "±": "pm", "∓": "mp"}
 
 
-class Parser(Cursor):
+class Formulas(Cursor, ABC):
     """Reads trees from tokens by recursive descent. Every method raises NotMath if its part is no formula."""
 
     def __init__(self, found: Sequence[Token]) -> None:
@@ -58,19 +59,17 @@ class Parser(Cursor):
         self.in_set = False  # whether | begins the condition of a set
         self.reversed = False  # whether [ closes an interval ]a, b[
 
-    def fresh(self, found: Sequence[Token]) -> Parser:
+    def fresh(self, found: Sequence[Token]) -> Formulas:
         """Return a parser of other tokens."""
-        return Parser(found)
+        return type(self)(found)
 
     def inside(self, found: Sequence[Token]) -> Tree:
         """Parse other tokens, such as those of a group."""
-        return Parser(found).answer()
+        return self.fresh(found).answer()
 
+    @abstractmethod
     def cell(self, found: Sequence[Token]) -> Tree:
         """Parse the tokens of a cell or of another part, which may be words."""
-        from gem.graders.math.parser.answer import parse_part  # which imports this module
-
-        return parse_part(found)
 
     # --- answers ---
 
