@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
 from gem.graders.math.engine import SameFamily, SameFormula, SameProgressions
 from gem.graders.math.equal.collections import as_sets, is_set_like
@@ -255,9 +255,10 @@ def piecewise(a: Tree, g: Tree, q: Question) -> Verdict | None:
     (name,) = names
     verdicts: list[Verdict] = []
     for x, point in (*bounds.items(), *((float(each), Num(each)) for each in (*between, *outside))):
-        at = [_case_at(value, name, x, point) for value in values]
-        if at != [None, None]:
-            verdicts.append(False if at[0] is None or at[1] is None else same(at[0], at[1], q))
+        ours, theirs = (_cases_at(value, name, x, point) for value in values)
+        verdicts += [same(one, other, q) for one, other in product(ours, theirs)]
+        if bool(ours) is not bool(theirs):
+            return False
     return all_of(verdicts)
 
 
@@ -265,15 +266,14 @@ def _is_rest(condition: Tree) -> bool:
     return isinstance(condition, Phrase) and condition.text in ("otherwise", "else")
 
 
-def _case_at(tree: Tree, name: str, x: float, point: Tree) -> Tree | None:
-    """Return the value of a function, piecewise or not, at a point near x; None if no case holds there."""
-    at = {name: point}
+def _cases_at(tree: Tree, name: str, x: float, point: Tree) -> list[Tree]:
+    """Return the values of a function, piecewise or not, in all cases that hold at a point near x."""
     if not isinstance(tree, Op) or tree.head != "cases":
-        return substituted(tree, at)
-    for row in tree.args:
-        if isinstance(row, Op) and (_is_rest(row.args[1]) or contains(normal(row.args[1]), x)):
-            return substituted(row.args[0], at)
-    return None
+        return [substituted(tree, {name: point})]
+    rows = [row.args for row in tree.args if isinstance(row, Op)]
+    found = [value for value, condition in rows if not _is_rest(condition) and contains(normal(condition), x)]
+    found = found or [value for value, condition in rows if _is_rest(condition)]
+    return [substituted(value, {name: point}) for value in found]
 
 
 def wheres(a: Tree, g: Tree, q: Question) -> Verdict | None:
