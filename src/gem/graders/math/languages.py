@@ -13,7 +13,7 @@ _TABLE = """
 になる, 解, 解得, 原式, 答え; the: der, die, das, den, dem, des, ein, eine, einen, einer, eines, le, la, les, un, une,
 el, los, las, una, l', d'; its: sein, seine, ihr, ihre, sa, ses, su, sus, seu, sua, его, её, их; of: von, vom, de, del,
 dos, das, der zahl, des nombres; is: ist, sind, beträgt, betragen, est, sont, vaut, es, é, mide, vale, равен, равна,
-равно, равны, составляет, 是, 为; in: en, em, im, в, во; and: et, und, и, 及, 和, 与, 且, と, および; or: oder, ou,
+равно, равны, составляет, 是, 为; in: en, em, im, в, во; and: et, und, и, 及, 和, 与, 且, と, および; or: oder, ou, ó,
 или, 或, または; therefore: also, daher, somit, donc, ainsi, luego, portanto, logo, поэтому, значит, итак, 所以, 因此,
 故, よって, したがって; not: nicht, kein, keine, keinen, pas, aucun, aucune, ne, não, ningún, ninguna, не, нет, 不,
 没有, 没, 非, 未, 否, ない, でない, ではない; no solution: keine lösung, pas de solution, aucune solution, sin

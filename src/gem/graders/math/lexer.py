@@ -410,6 +410,8 @@ def _grouped(found: Sequence[Token], at: int, *, plain_comma: bool) -> tuple[str
         return "".join(parts), end
     if is_grouped and set(separators) == {","} and all(len(part) == 2 for part in whole[:-1]) and len(parts) > 2:
         return "".join(parts), end  # 1,00,000
+    if separators == [","] and parts[0] == "0" and last == parts[1] and last[0] == "0" and len(last) > 1:
+        return f"0.{last}", end  # 0,05
     if separators[0] == "{,}" and "." not in parts[0] + parts[1]:
         return f"{parts[0]}.{parts[1]}", _separator(found, at + 1)[1] + 1  # 2{,}5
     return parts[0], at + 1

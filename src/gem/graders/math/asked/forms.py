@@ -152,9 +152,9 @@ def _is_expanded(tree: Tree) -> bool:
 
 def _is_reduced(tree: Tree) -> bool:
     """Return whether fractions of integers are in lowest terms, roots are simple, and there are no like terms."""
-    for top, bottom in (part.args for part in _ops(tree, "/")):
-        above, below = _integer(top), _integer(bottom)
-        if above is not None and below is not None and (math.gcd(above, below) != 1 or abs(below) == 1):
+    for part in _ops(tree, "/", "ratio", "time"):  # 12 : 18 may be a time
+        common = [_common_factor(arg) for arg in part.args]
+        if math.gcd(*common) > 1 or (part.head == "/" and abs(_integer(part.args[1]) or 0) == 1):
             return False
     factors = [[_kind(arg) for arg in part.args] for part in _ops(sorted_terms(tree), "*")]
     terms = [[_letters(arg) for arg in part.args] for part in _ops(tree, "+")]
@@ -163,6 +163,20 @@ def _is_reduced(tree: Tree) -> bool:
         and not any(kinds.count("number") > 1 or kinds.count("root") > 1 for kinds in factors)
         and all(len(set(each)) == len(each) for each in terms)
     )
+
+
+def _common_factor(tree: Tree) -> int:
+    """Return the integer that divides every term: 6 for 6√3, 2 for 2+4x, 1 for √3."""
+    match tree:
+        case Num():
+            return abs(_integer(tree) or 1)
+        case Op("neg", (value,)):
+            return _common_factor(value)
+        case Op("*", args):
+            return math.prod(map(_common_factor, args))
+        case Op("+", args):
+            return math.gcd(*map(_common_factor, args))
+    return 1
 
 
 def _is_simple_root(tree: Op) -> bool:

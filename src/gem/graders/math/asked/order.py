@@ -6,6 +6,7 @@ an answer then.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise, takewhile
@@ -49,6 +50,9 @@ _DESCRIBED = {
 }
 
 
+_BLANK = re.compile(r"(?:\\?_){2,}")
+
+
 @lru_cache(maxsize=2048)
 def is_ordered(question: Question) -> bool:
     """Return whether the items of a list without brackets have an order."""
@@ -56,7 +60,11 @@ def is_ordered(question: Question) -> bool:
     said = lower_text(words)
     if any(f" {phrase} " in said for phrase in _ORDERED) and " in order to " not in said:
         return True
-    if said.count(" ? ") > 1 or " ( a ) " in f" {' '.join(word for word in words if isinstance(word, str))} ":
+    if (
+        said.count(" ? ") > 1
+        or len(_BLANK.findall(question.text)) > 1
+        or " ( a ) " in f" {' '.join(word for word in words if isinstance(word, str))} "
+    ):
         return True
     return any(map(_lists_different_things, sentences(question.text)))
 
@@ -205,13 +213,14 @@ def said_of_asked(tree: Tree, question: Question) -> Tree | None:
     is_function = not extreme and any(each.startswith(f"{name}(") for each in asked)  # y for y(t)
     if name in asked or name.partition("(")[0] in asked or is_function:
         return value if extreme or isinstance(left, Op) else tree
+    formulas = [part for each in words if not isinstance(each, str) for part in walk(each)]
+    if isinstance(left, Op) and left.head == "*" and asked and name in map(_name, formulas):
+        return None  # AB = 12 where DE is asked
     if isinstance(left, Op) and left.head != "call":
         is_area = left.head == "*" and len(left.args) > 2 and name in map(_name, words)
         described = (*_DESCRIBED.get(left.head, ()), *(("area",) if is_area else ()))
         return value if any(f" {word}" in said for word in described) else tree
-    known_names = {
-        part.name for each in words if not isinstance(each, str) for part in walk(each) if isinstance(part, Sym)
-    }
+    known_names = {part.name for part in formulas if isinstance(part, Sym)}
     known_names |= {each.partition("(")[0] for each in known_names}
     alike = any(_stem(name) == _stem(each) or name[:1] == each[:1] in ("∠", "\\") for each in asked)
     is_other = asked and name and (name in known_names or alike) and not any(_same_angle(name, each) for each in asked)
