@@ -2,7 +2,7 @@
 
   python benchmarks/graders_labels.py [--set 2]
 
-The eight sets of 500 pairs, in graders_labels.jsonl, were written and labeled by people who had not read the grader,
+The ten sets of 500 pairs, in graders_labels.jsonl, were written and labeled by people who had not read the grader,
 before it graded them. math-verify is not told the question, because it has no parameter for it.
 """
 
@@ -38,7 +38,7 @@ def verified(row: dict[str, str]) -> bool:
 def main() -> int:
     logging.disable(logging.ERROR)  # math-verify logs every answer that it cannot parse
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--set", type=int, choices=(1, 2, 3, 4, 5, 6, 7, 8), help="only this set; all by default")
+    parser.add_argument("--set", type=int, choices=range(1, 11), help="only this set; all by default")
     only = parser.parse_args().set
     rows = [row for row in map(json.loads, LABELS.read_text("utf-8").splitlines()) if only in (None, row["set"])]
     wrong: dict[str, collections.Counter[tuple[str, bool]]] = {}
