@@ -288,7 +288,7 @@ _SIZES = {word: Fraction(1, size) for size, word in enumerate(_PARTS, 2)} | {"qu
 def spelled_value(text: str) -> Fraction | None:
     """Return the number that a text spells out in words; None for other text.
 
-    >>> spelled_value("two thousand"), spelled_value("three-quarters"), spelled_value("3 and a half")
+    >>> spelled_value("two thousand"), spelled_value("three-quarters"), spelled_value("three and a half")
     (Fraction(2000, 1), Fraction(3, 4), Fraction(7, 2))
     """
     words = text.casefold().replace("-", " ").split()
