@@ -94,8 +94,8 @@ FIGURES: dict[str, tuple[str, list[tuple[str, int]]]] = {
         [("16 envs of 50 ms, one of 2 s: transitions/s to those of lock-step", 1)],
     ),
     "graders": (
-        "On the last of ten unseen sets of 500 answers, in textbook style of many countries, the math grader agrees with "
-        "people on {}; math-verify, which is not told the question, on {}",
+        "On the last of ten unseen sets of 500 answers, in textbook style of many countries, the math grader agrees "
+        "with people on {}; math-verify, which is not told the question, on {}",
         [("10, first score, with the grammar and the repairs that set 9 led to", 2), ("10", 2)],
     ),
     "sandbox": (
