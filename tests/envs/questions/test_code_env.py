@@ -257,7 +257,7 @@ def test_a_row_may_allow_other_sequences_where_a_list_is_expected(level):
 
 SEES_NOTHING = """
 import glob, os, pathlib, sys, time
-found = [path for path in glob.glob("**", recursive=True) + glob.glob("/tmp/**/*.txt", recursive=True)]
+found = glob.glob("**", recursive=True) + glob.glob("/tmp/**/answer.txt", recursive=True)
 found += [name for name in ("checker.py", "answer.txt", "../answer.txt") if os.path.exists(name)]
 if found or "checker" in sys.modules or len(sys.argv) > 1:
     print(7)
