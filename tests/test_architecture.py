@@ -39,8 +39,9 @@ ROWS = [
 # of a listed package is in a row.
 SUB_ROWS = {
     "_internal": [
-        ("counts", "event_loop", "framing", "json_codec", "http_server", "imports", "text", "toml_files"),
-        ("typed", "untrusted"),
+        ("inbound",),
+        ("counts", "event_loop", "framing", "json_codec", "http_server", "imports", "text"),
+        ("folders", "typed"),
         ("annotations", "http_client", "worker_process"),
         ("construction", "worker_pool"),
         ("__init__",),
@@ -309,8 +310,9 @@ HOMES = {
     "msgspec": ANYWHERE,
     "rich": ["cli", "tools.search"],
     # extras
-    "PIL": ["_internal.json_codec", "envs", "tools"],
+    "PIL": ["_internal.inbound", "envs", "tools"],
     "aiohttp": ["_internal.http_client", "tools.search", "testing", "sandbox.remote"],
+    "yarl": ["tools.search"],  # the URLs of aiohttp
     "anyio": ["tools"],
     "cloudpickle": ["_internal"],
     "datasets": ["datasets", "integrations"],
@@ -343,7 +345,7 @@ HOMES = {
     "tokenizers": ["rl", "conversation", "viewer"],
     "torch": ["rl", "integrations"],
     "trackio": ["rl.run.mirrors"],
-    "yaml": ["envs.computers.containers.bench_task"],
+    "yaml": ["_internal.inbound"],
     "transformers": ["rl", "conversation", "integrations"],
     "chz": ["integrations.tinker_cookbook"],
     "tinker": ["integrations"],
@@ -362,7 +364,7 @@ HOMES = {
     "skyrl_gym": ["integrations.skyrl"],
     "nemo_rl": ["integrations.nemo_rl"],
     "wandb": ["rl.run.mirrors"],
-    "uvicorn": ["tools.search", "sandbox.remote.server"],
+    "uvicorn": ["_internal.http_server"],
 }
 
 # Modules that may import by name (importlib, __import__), run source text (exec) or change sys.modules, and why.
@@ -380,6 +382,76 @@ DYNAMIC = {
     "gem.sandbox.forkserver.isolation.semaphores": "replaces modules of multiprocessing in the fork server",
     "gem.sandbox.forkserver.server.server": "imports the libraries that programs may use before it forks",
     "gem.testing.env.side_effects": "runs as a script that measures what an import costs",
+}
+
+# General readers. What comes from outside is read by gem._internal.inbound, which bounds it; a module that uses one of
+# these itself is listed with what it reads.
+READERS = {
+    *("json.loads", "json.load", "json.JSONDecoder", "tomllib.loads", "tomllib.load", "yaml.safe_load", "yaml.load"),
+    *("msgspec.json.decode", "msgspec.json.Decoder", "msgspec.msgpack.decode", "msgspec.msgpack.Decoder"),
+    *("pickle.loads", "pickle.load", "pickle.Unpickler", "marshal.loads", "shelve.open", "torch.load"),
+    *("zipfile.ZipFile", "tarfile.open", "shutil.unpack_archive", "Image.open", "image.open", "pil.open"),
+    *("gzip.open", "gzip.decompress", "zlib.decompress", "zlib.decompressobj", "bz2.open", "lzma.open"),
+}
+READ_HERE = {
+    "gem._internal.inbound": "the guard itself",
+    "gem._internal.framing": "messages between processes of gem, which no sandboxed program reaches",
+    "gem.vector.worker": "likewise",
+    "gem.vector.worker_engine": "likewise",
+    "gem.cli.flags": "the command line",
+    "gem.datasets.load": "streams gzip, and counts what comes out",
+    "gem.evaluation.exchange.inspect_logs": "opens a zip archive, whose members the guard reads",
+    "gem.graders.judge": "keeps duplicate keys; the bounds are checked before",
+    "gem.envs.computers.mcpmark.shop": "reads numbers as decimals; the bounds are checked before",
+    "gem.sandbox.forkserver.host.session": "decodes to a type; the bounds are checked before",
+    "gem.tools.search.server": "decodes to a type; the bounds are checked before",
+    "gem.tools.search.client": "msgpack, whose depth msgspec bounds",
+    "gem.tools.formats.base": "finds where a value in a text ends; the bounds are checked after",
+    "gem.tools.arguments": "builds a decoder to see whether msgspec has the type",
+    "gem.sandbox.containers.machine": "streams archives, and counts what comes out",
+    "gem.sandbox.forkserver.protocol": "messages of the fork server to its children",
+    "gem.sandbox.machine_protocol": "also runs inside, without gem; its callers check the bounds",
+    **dict.fromkeys(
+        (
+            *("gem.sandbox.command.inside", "gem.sandbox.command.inside_relay", "gem.sandbox.forkserver.entry.cells"),
+            *("gem.sandbox.forkserver.entry.case_runner", "gem.sandbox.forkserver.entry.machine_init"),
+            *("gem.sandbox.forkserver.entry.values", "gem.envs.computers.containers.exported_verifier"),
+        ),
+        "runs inside a sandbox or a container",
+    ),
+    "gem.sandbox.command.bubblewrap": "what bwrap itself reports",
+    **dict.fromkeys(
+        (
+            *("gem.envs.computers.containers.harbor_export", "gem.envs.computers.terminal.archive"),
+            *("gem.evaluation.records", "gem.evaluation.run", "gem.graders.gold_audit", "gem.integrations.openrlhf"),
+            *("gem.rollout.branches", "gem.envs.desks.desk.retail", "gem.envs.desks.desk.players"),
+        ),
+        "what gem itself has just written",
+    ),
+    **dict.fromkeys(
+        (
+            *("gem.envs.computers.mcpmark.checkout", "gem.envs.computers.mcpmark.mcpmark_env"),
+            *("gem.envs.computers.swe.repository", "gem.envs.games.baselines", "gem.envs.table.players"),
+            *("gem.envs.web.webshop.players", "gem.envs.web.webshop.vocabulary"),
+        ),
+        "files of this package",
+    ),
+    **dict.fromkeys(
+        (
+            *("gem.envs.desks.tau.tau2", "gem.envs.desks.tau.taubench", "gem.envs.web.webshop.published"),
+            *("gem.envs.web.webshop.store", "gem.tools.search.dense", "gem.tools.search.index"),
+            *("gem.tools.search.numpy_engine", "gem.tools.search.tantivy_engine"),
+        ),
+        "checkouts whose code is run, data and indexes that the user built",
+    ),
+    **dict.fromkeys(
+        (
+            *("gem.testing.check_judge", "gem.testing.check_tool", "gem.testing.env.construction"),
+            *("gem.testing.env.determinism", "gem.testing.env.harness", "gem.testing.env.side_effects"),
+            *("gem.testing.fakes.endpoint", "gem.testing.fakes.search", "gem.testing.sandbox.programs"),
+        ),
+        "tests of the user's own code",
+    ),
 }
 
 # Libraries that import by name or run source text, and their parts that only read package data and versions.
@@ -588,6 +660,84 @@ def test_only_the_listed_modules_import_by_name_or_run_source_text():
     found = {module: sorted(set(dynamic(tree))) for module, tree in trees().items()}
     assert {module: lines for module, lines in found.items() if lines and module not in DYNAMIC} == {}
     assert {module for module in DYNAMIC if not found.get(module)} == set(), "no longer needed"
+
+
+def readers(tree: ast.AST) -> Iterator[str]:
+    """General readers that a module names, and torch.load where it may run code."""
+    safe = {
+        id(node.func)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and any(ast.unparse(word) == "weights_only=True" for word in node.keywords)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield from {f"{node.module}.{alias.name}" for alias in node.names} & READERS
+        elif isinstance(node, ast.Attribute) and (name := ast.unparse(node)) in READERS and id(node) not in safe:
+            yield name
+
+
+def test_what_comes_from_outside_is_read_by_the_guard():
+    found = {module: sorted(set(readers(tree))) for module, tree in trees().items()}
+    assert {module: names for module, names in found.items() if names and module not in READ_HERE} == {}
+    assert {module for module in READ_HERE if not found.get(module)} == set(), "no longer needed"
+
+
+def test_the_walk_sees_readers():
+    code = "from json import loads\ntorch.load(f)\ntorch.load(f, weights_only=True)\nwith zipfile.ZipFile(f) as z: pass"
+    assert sorted(readers(ast.parse(code))) == ["json.loads", "torch.load", "zipfile.ZipFile"]
+
+
+# Modules that go around the streams which gem.cli.main() puts over stdout and stderr, and why.
+AROUND_THE_ESCAPES = {
+    "gem._internal.text": "defines them",
+    "gem.cli.output": "its console writes the styles of rich, and escapes the text itself",
+    "gem.cli.sandbox": "a file or a pipe gets the output of a program as it is",
+    "gem.datasets.load": "downloads draw progress bars",
+    "gem.rl.model.loading": "downloads draw progress bars",
+}
+WAYS_AROUND = {"unescaped", "__stdout__", "__stderr__", "stdout.buffer", "stderr.buffer"}
+# In the command line also what writes as rich does by itself, or reads styles, links or commands in text.
+WAYS_OF_RICH = {"Console", "get_console", "live.start", "progress.start", "markup=True", "emoji=True", "rich.print"}
+WAYS_OF_RICH |= {"from_markup", "from_ansi", "AnsiDecoder", "Control", "os.write"}
+MAY_WRITE = {"sandbox", "envs", "integrations", "utils"}  # run programs or are run by other frameworks
+
+
+def ways_around(tree: ast.AST, ways: set[str]) -> Iterator[str]:
+    """The calls, attributes and keyword arguments in a module that are among these ways."""
+    for node in ast.walk(tree):
+        found: list[str] = []
+        if isinstance(node, ast.Call):
+            found = [f"{word.arg}={word.value.value}" for word in node.keywords if isinstance(word.value, ast.Constant)]
+            name = node.func
+            found += [name.id if isinstance(name, ast.Name) else name.attr if isinstance(name, ast.Attribute) else ""]
+        elif isinstance(node, ast.Attribute):
+            found = [node.attr] if node.attr.startswith("__") else []
+            found += [".".join(ast.unparse(node).split(".")[-2:])]
+        yield from (name for name in found if name in ways)
+
+
+def test_what_a_command_prints_is_escaped():
+    """gem.cli.main() escapes what reaches stdout and stderr; nothing that runs in a command goes around it."""
+    found = {
+        module: sorted(set(ways_around(tree, WAYS_AROUND | (WAYS_OF_RICH if row_of(module) == "cli" else set()))))
+        for module, tree in trees().items()
+        if row_of(module) not in MAY_WRITE
+    }
+    assert {module: ways for module, ways in found.items() if ways and module not in AROUND_THE_ESCAPES} == {}
+    assert {module for module in AROUND_THE_ESCAPES if not found.get(module)} == {"gem._internal.text"}
+
+
+SAMPLES_AROUND = [
+    *("sys.__stdout__.write(x)", "sys.stdout.buffer.write(x)", "os.write(1, x)", "unescaped(sys.stdout).write(x)"),
+    *("Console().print(x)", "rich.console.Console(stderr=True)", "console.print(x, markup=True)", "self.live.start()"),
+    *("Text.from_markup(x)", "rich.text.Text.from_ansi(x)", "rich.print(x)", "console.control(Control(x))"),
+]
+
+
+def test_the_walk_sees_ways_around_the_escapes():
+    ways = WAYS_AROUND | WAYS_OF_RICH
+    assert [code for code in SAMPLES_AROUND if not list(ways_around(ast.parse(code), ways))] == []
+    assert not list(ways_around(ast.parse("print(x); sys.stdout.write(x); console.print(x, markup=False)"), ways))
 
 
 def test_a_public_class_name_is_defined_once():

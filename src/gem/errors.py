@@ -6,6 +6,7 @@
     │   ├── DuplicateEnv            (ValueError)    the id is already registered
     │   ├── UnknownArgument         (TypeError)     unknown keyword argument
     │   ├── BadValue                (ValueError)    a value out of range, or a file that cannot be parsed
+    │   │   └── BadInput                            data from outside that is damaged, or above a limit
     │   ├── BadAction               (TypeError)     an action of the wrong type, or a list of the wrong length
     │   ├── EpisodeOver             (RuntimeError)  step() before reset() or after the end of the episode
     │   └── MissingDependency       (ImportError)   an extra is not installed
@@ -30,6 +31,7 @@ from typing import Any
 
 __all__ = [
     "BadAction",
+    "BadInput",
     "BadValue",
     "CallerError",
     "CompatibilityWarning",
@@ -79,6 +81,29 @@ class UnknownArgument(CallerError, TypeError):
 
 class BadValue(CallerError, ValueError):
     pass
+
+
+class BadInput(BadValue):
+    """Data from outside (a reply, a server's answer, a file, a request) is damaged or exceeds a limit.
+
+    Args:
+        source: what the data is, such as a path.
+        reason: what is wrong with it; the message is "source reason".
+        limit: the limit that it exceeds; None for damaged data.
+        value: how much it has of what is limited.
+    """
+
+    def __init__(self, source: str, reason: str = "", *, limit: int | None = None, value: int | None = None) -> None:
+        super().__init__(f"{source} {reason}".rstrip())
+        self.source, self.limit, self.value = source, limit, value
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.source, self.reason, self.limit, self.value)
+
+
+def _restored(kind: type[BadInput], source: str, reason: str, limit: int | None, value: int | None) -> BadInput:
+    return kind(source, reason, limit=limit, value=value)
 
 
 class BadAction(CallerError, TypeError):

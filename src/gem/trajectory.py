@@ -14,6 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from gem._internal.inbound import loads, read_lines
 from gem._internal.json_codec import decode, encode
 from gem.core import StopReason
 from gem.errors import BadValue
@@ -246,7 +247,7 @@ class Trajectory:
                 turns.append(before)
             rest = {name: decode(value) for name, value in data.items() if name != "turns"}
             return msgspec.convert({**rest, "turns": turns}, cls)
-        except (KeyError, TypeError, ValueError, AttributeError) as e:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as e:
             raise BadValue(f"not a trajectory: {type(e).__name__}: {e}") from e
 
 
@@ -309,10 +310,10 @@ def write_jsonl(path: str | os.PathLike[str], trajectories: Iterable[Trajectory]
 def read_jsonl(path: str | os.PathLike[str]) -> Iterator[Trajectory]:
     """Yield the trajectories of a JSON Lines file. Raises BadValue with file and line number for an invalid line."""
     with Path(path).open("rb") as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(read_lines(file, str(path)), start=1):
             try:
-                yield Trajectory.from_json(json.loads(line))
-            except ValueError as e:  # not text, not JSON, or not a trajectory
+                yield Trajectory.from_json(loads(line, "it", keep_surrogates=True))
+            except ValueError as e:  # not JSON, or not a trajectory
                 raise BadValue(f"{path}, line {number}: {e}") from e
 
 

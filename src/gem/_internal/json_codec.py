@@ -3,9 +3,9 @@
 encode() and decode() keep the types of observations: tuples, sets, bytes, numpy values and images. A value that JSON
 does not have is written as an object with one key that starts with ``$``.
 
-loads() and dumps() are those of the json module, with integers of any length. Python refuses to convert integers of
-more than 4,300 digits to and from text, because the time grows with the square of the length. Here a longer integer is
-a ``decimal.Decimal``, which holds it exactly and converts it in linear time.
+dumps() is that of the json module, with integers of any length. Python refuses to convert integers of more than 4,300
+digits to and from text, because the time grows with the square of the length. Here a longer integer is a
+``decimal.Decimal``, which holds it exactly and converts it in linear time, as gem._internal.inbound.loads() reads it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from gem.errors import BadValue, require
+from gem._internal.inbound import open_image
+from gem.errors import BadValue
 
-LONGEST_INT = 4300  # characters; Python's default limit, sys.int_info.default_max_str_digits
 _PNG_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})  # image modes that PNG keeps
 
 
@@ -72,23 +72,6 @@ def decode(data: Any) -> Any:
         raise BadValue(f"not a value of type {tag}: {type(e).__name__}: {e}") from e
 
 
-def loads(data: str | bytes) -> Any:
-    """Decode JSON. Integers of more than LONGEST_INT characters become ``Decimal``.
-
-    Raises:
-        ValueError: if the data is not valid JSON.
-
-    >>> loads("[12, 0.5]"), loads("9" * 5000) == Decimal("9" * 5000)
-    ([12, 0.5], True)
-    """
-    try:
-        return json.loads(data)
-    except json.JSONDecodeError:
-        raise
-    except ValueError:  # an integer is too long
-        return json.loads(data, parse_int=_integer)
-
-
 def dumps(value: Any) -> str:
     """Encode plain data as JSON, with integers of any length as ``int`` or ``Decimal``.
 
@@ -121,9 +104,7 @@ def _png(image: Any, where: str) -> bytes:
 
 
 def _decode_image(data: str) -> Any:
-    image = require("PIL.Image", extra="vision")
-    with image.open(io.BytesIO(base64.b64decode(data))) as opened:
-        return opened.copy()
+    return open_image(base64.b64decode(data), "an image").copy()
 
 
 def _decode_numpy(data: list[Any]) -> Any:
@@ -144,10 +125,6 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
     "$numpy": _decode_numpy,
     "$image": _decode_image,
 }
-
-
-def _integer(digits: str) -> int | Decimal:
-    return int(digits) if len(digits) <= LONGEST_INT else Decimal(digits)
 
 
 def _written(value: Any) -> str:

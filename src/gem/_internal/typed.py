@@ -7,7 +7,7 @@ import os
 import re
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from numbers import Integral
@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 import msgspec
 from msgspec import Meta
 
-from gem.errors import BadValue, did_you_mean
+from gem.errors import BadValue, UnknownArgument, did_you_mean
 
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
 Natural: TypeAlias = Annotated[int, Meta(ge=0)]
@@ -107,3 +107,13 @@ def _members(hint: Any) -> tuple[Any, ...]:
     if get_origin(hint) is Annotated:
         return (get_args(hint)[0],)
     return get_args(hint) if get_origin(hint) in (typing.Union, types.UnionType) else ()
+
+
+def check_keys(where: str, data: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Raise UnknownArgument for the first key that is not known."""
+    known = list(known)
+    for key in data:
+        if not isinstance(key, str):
+            raise BadValue(f"{where}: keys are text, got {key!r}")
+        if key not in known:
+            raise UnknownArgument(f"{where}: unknown key {key!r}{did_you_mean(key, known)}  (keys: {', '.join(known)})")

@@ -23,12 +23,16 @@
 
 from __future__ import annotations
 
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from gem._internal.toml_files import check_keys, read_toml, write_toml
-from gem._internal.typed import converted, field_hints
+from gem._internal.inbound import read_toml
+from gem._internal.typed import check_keys, converted, field_hints
 from gem.errors import BadValue, did_you_mean
 from gem.rl.config import CHOICES, TrainConfig
 from gem.rl.environments import EvalSetting, TrainEnv, as_settings
@@ -97,3 +101,44 @@ def config_to_toml(config: TrainConfig) -> str:
 def _table(setting: Any) -> dict[str, Any]:
     assert is_dataclass(setting) and not isinstance(setting, type)
     return {key: value for key, value in asdict(setting).items() if value is not None and value != {}}
+
+
+def write_toml(data: Mapping[str, Any]) -> str:
+    """Return data as TOML. Lists of dicts at the top level become tables, other dicts become inline tables.
+
+    Raises:
+        BadValue: for a value that TOML does not have, such as None.
+    """
+    tables = {key: value for key, value in data.items() if _is_tables(value)}
+    lines = [f"{_key(key)} = {_value(value, key)}" for key, value in data.items() if key not in tables]
+    for key, rows in tables.items():
+        for row in rows:
+            lines += ["", f"[[{_key(key)}]]", *(f"{_key(k)} = {_value(v, k)}" for k, v in row.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _is_tables(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(row, Mapping) for row in value)
+
+
+def _key(key: str) -> str:
+    return key if key.isascii() and key.replace("-", "_").isidentifier() else _text(key)
+
+
+def _text(text: str) -> str:
+    # What a terminal escapes as \xNN is written as \uNNNN, which TOML reads, so that it can be printed.
+    return re.sub("[\x7f-\x9f\xad]", lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+def _value(value: Any, name: str) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(k)} = {_value(v, k)}" for k, v in value.items()) + "}"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(_value(item, name) for item in value) + "]"
+    raise BadValue(f"{name}={value!r} cannot be written as TOML")
