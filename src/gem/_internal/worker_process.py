@@ -19,16 +19,17 @@ from contextlib import ExitStack, suppress
 
 from gem._internal.framing import Channel
 from gem._internal.imports import resolve
+from gem._internal.text import EscapedStream, escape_output
 
 EXIT_TIMEOUT = 10.0  # seconds that a process that has closed its connection has to end
 
 # Sets the parent's sys.path before any other import: the working directory may contain a json.py, for example.
 _BOOTSTRAP = """\
 import sys
-target, control, lifeline, forks, *sys.path[:] = sys.argv[1:]
+target, control, lifeline, forks, escapes, *sys.path[:] = sys.argv[1:]
 del sys.argv[1:]
 from gem._internal.worker_process import run_worker
-run_worker(target, int(control), int(lifeline), forks=forks == "True")
+run_worker(target, int(control), int(lifeline), forks=forks == "True", escapes=escapes == "True")
 """
 
 
@@ -59,7 +60,8 @@ class WorkerProcess:
             child_lifeline, lifeline = os.pipe()  # never written to
             child_ends.callback(os.close, child_lifeline)
             parent_ends.callback(os.close, lifeline)
-            arguments = [target, str(child_sock.fileno()), str(child_lifeline), str(forks), *sys.path]
+            escapes = isinstance(sys.stderr, EscapedStream)  # the worker writes to the same terminal
+            arguments = [target, str(child_sock.fileno()), str(child_lifeline), str(forks), str(escapes), *sys.path]
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _BOOTSTRAP, *arguments],
                 stdin=subprocess.DEVNULL,
@@ -114,7 +116,7 @@ class WorkerProcess:
         self._parent_ends.close()
 
 
-def run_worker(target: str, control: int, lifeline: int, *, forks: bool) -> None:
+def run_worker(target: str, control: int, lifeline: int, *, forks: bool, escapes: bool) -> None:
     """Run a worker: call the function ``target`` with the channel. Called in the worker process.
 
     Args:
@@ -122,7 +124,10 @@ def run_worker(target: str, control: int, lifeline: int, *, forks: bool) -> None
         control: file descriptor of the channel's socket.
         lifeline: file descriptor of a pipe that closes when the parent ends.
         forks: whether the worker will fork. If True, no second thread is started.
+        escapes: whether what it writes to stdout and stderr is escaped, as in the parent.
     """
+    if escapes:
+        escape_output()
     # Ctrl-C is handled by the parent, which closes its workers. SIG_IGN would be inherited by child processes.
     signal.signal(signal.SIGINT, lambda signum, frame: None)
     os.set_inheritable(control, False)
