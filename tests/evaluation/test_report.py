@@ -65,7 +65,7 @@ def test_a_report_without_the_scores_of_an_environment_is_not_read(env, tmp_path
 def test_the_latex_table_escapes_names_and_leaves_unknown_scores_empty():
     envs = [env_score({"a": [right()]}, name="a_b&{c}\\", id="x"), env_score({"a": [None]}, name="y", id="y")]
     lines = EvalReport(model="m\n%", envs=envs).to_latex().splitlines()
-    assert lines[0] == "% Evaluation of m %" and lines[-1] == r"\end{tabular}"
+    assert lines[0] == "% Evaluation of m; %" and lines[-1] == r"\end{tabular}"
     assert lines[5].startswith(r"a\_b\&\{c\}\textbackslash{} & 1 & 1.000 & [0.207, 1.000] &") and lines[5].endswith(
         r"\\"
     )

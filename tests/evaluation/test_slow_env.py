@@ -85,7 +85,9 @@ def test_ctrl_c_does_not_wait_for_replies(tmp_path):
 
 def interrupt(command, is_at_work) -> subprocess.CompletedProcess[str]:
     """Run a command, press Ctrl-C when it is at work, and return its end."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
     try:
         end = time.monotonic() + HANG_S
         while not is_at_work() and time.monotonic() < end:

@@ -97,7 +97,7 @@ def test_a_run_is_not_resumed_with_another_grader_but_its_copy_that_was_graded_a
     recorded.write_text(json.dumps(data))
     with pytest.raises(BadValue, match=r'envs\[0\].versions.grader was "old", now .*`gem eval rescore .*run`'):
         evaluate(**settings, out=run, resume=True)
-    rescore(run, out=copy)
+    rescore(run, out=copy, trust=True)  # its settings were edited
     records = tmp_path / "copy" / "trajectories.jsonl"
     records.write_bytes(b"".join(records.read_bytes().splitlines(keepends=True)[:2]))
     assert evaluate(**settings, out=copy, resume=True).complete

@@ -133,7 +133,7 @@ def test_a_run_whose_functions_are_missing_can_be_played_and_not_trained(tmp_pat
     (tmp_path / "config.json").write_text(json.dumps(saved))
     assert RunFolder.open(tmp_path, plays=True)[1].advantage == "turn"
     with pytest.raises(BadValue, match=r"cannot use the settings of .*no_such_module"):
-        RunFolder.open(tmp_path)
+        RunFolder.open(tmp_path, trust=True)
 
 
 @needs("groups")

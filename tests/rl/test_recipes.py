@@ -11,7 +11,7 @@ import pytest
 if sys.version_info < (3, 11):
     pytest.importorskip("tomli")
 
-from gem._internal.toml_files import read_toml
+from gem._internal.inbound import read_toml
 from gem.errors import BadValue
 from gem.rl.checks import check_names
 from gem.rl.config import TrainConfig

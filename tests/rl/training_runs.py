@@ -34,7 +34,7 @@ def resumed_copy(run: Path) -> Path:
     copy = run.with_name(f"{run.name}-resumed")
     shutil.copytree(run, copy)
     shutil.rmtree(max((copy / "checkpoints").iterdir()))
-    with Trainer.resume(str(copy)) as trainer:
+    with Trainer.resume(str(copy), trust=True) as trainer:
         assert not trainer.done
         trainer.run()
     return copy

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gem._internal.inbound import shaped
 from gem._internal.text import counted, one_line
 from gem.errors import BadValue
 from gem.evaluation.metrics import PairedDifference, paired_difference
@@ -83,22 +84,23 @@ def compare(paths: Sequence[str | Path]) -> Comparison:
     if len(paths) < 2:
         raise BadValue(f"compare needs at least two evaluations, got {len(paths)}")
     reports = [read_report(path) for path in paths]
-    runs = [str(report.get("model")) for report in reports]
-    if len(set(runs)) < len(runs):
-        runs = [str(path).rstrip("/") for path in paths]
-    by_name = [{env["name"]: env for env in report["envs"]} for report in reports]
-    common = [name for name in by_name[0] if all(name in envs for envs in by_name)]
-    if not common:
-        by_name = [{env["id"]: env for env in report["envs"]} for report in reports]
+    with shaped(", ".join(map(str, paths)), "reports of evaluations"):
+        runs = [str(report.get("model")) for report in reports]
+        if len(set(runs)) < len(runs):
+            runs = [str(path).rstrip("/") for path in paths]
+        by_name = [{env["name"]: env for env in report["envs"]} for report in reports]
         common = [name for name in by_name[0] if all(name in envs for envs in by_name)]
-    if not common:
-        raise BadValue(f"the evaluations have no environment in common: {', '.join(map(str, paths))}")
-    matched = {name: [envs[name] for envs in by_name] for name in common}
-    warnings = _setting_warnings(runs, reports)
-    for name, envs in matched.items():
-        versions = [_versions(report, env) for report, env in zip(reports, envs, strict=True)]
-        warnings += _env_warnings(name, runs, envs) + _differences(f"{name}: ", runs, versions)
-    return Comparison(runs=runs, envs=[_compared(name, envs) for name, envs in matched.items()], warnings=warnings)
+        if not common:
+            by_name = [{env["id"]: env for env in report["envs"]} for report in reports]
+            common = [name for name in by_name[0] if all(name in envs for envs in by_name)]
+        if not common:
+            raise BadValue(f"the evaluations have no environment in common: {', '.join(map(str, paths))}")
+        matched = {name: [envs[name] for envs in by_name] for name in common}
+        warnings = _setting_warnings(runs, reports)
+        for name, envs in matched.items():
+            versions = [_versions(report, env) for report, env in zip(reports, envs, strict=True)]
+            warnings += _env_warnings(name, runs, envs) + _differences(f"{name}: ", runs, versions)
+        return Comparison(runs=runs, envs=[_compared(name, envs) for name, envs in matched.items()], warnings=warnings)
 
 
 def _compared(name: str, envs: Sequence[Mapping[str, Any]]) -> ComparedEnv:
@@ -110,9 +112,8 @@ def _compared(name: str, envs: Sequence[Mapping[str, Any]]) -> ComparedEnv:
         scores = [[env["tasks"][task]["scores"] for task in shared] for env in (first, other)]
         differences.append(paired_difference(*scores) if shared else None)
         shared_counts.append(len(shared))
-    return ComparedEnv(
-        name=name, scores=[env["score"]["value"] for env in envs], differences=differences, shared=shared_counts
-    )
+    means = [None if (value := env["score"]["value"]) is None else float(value) for env in envs]
+    return ComparedEnv(name=name, scores=means, differences=differences, shared=shared_counts)
 
 
 def _shown(pair: PairedDifference | None, shared: int) -> str:

@@ -280,7 +280,9 @@ def _z(level: float) -> float:
 
 def _t_interval(means_P: Any, level: float, bounds: tuple[float, float] | None) -> Estimate:
     _z(level)  # checks it
-    half = t_quantile((1 + level) / 2, len(means_P) - 1) * float(means_P.std(ddof=1)) / math.sqrt(len(means_P))
+    with np.errstate(over="ignore"):  # of scores above 1e154, in a report of someone else
+        deviation = float(means_P.std(ddof=1))
+    half = t_quantile((1 + level) / 2, len(means_P) - 1) * deviation / math.sqrt(len(means_P))
     value, (least, most) = float(means_P.mean()), bounds or (-math.inf, math.inf)
     return Estimate(value, max(least, value - half), min(most, value + half), "t")
 

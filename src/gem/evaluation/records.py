@@ -6,19 +6,19 @@
   report.json, report.md
 
 Each record is one write() to a file opened for appending, so a process killed at any moment leaves at most one torn
-line at the end, which is cut when the folder is opened again.
+line at the end, which is cut when the folder is opened again. One process writes, and follows no links.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from gem._internal.folders import LOCK, FolderLock, open_to_append, plain, remember, write_text
+from gem._internal.inbound import read_json
 from gem._internal.text import shorten
 from gem.errors import BadValue, InfraError
 from gem.trajectory import Trajectory, read_jsonl
@@ -43,11 +43,17 @@ class EvalFolder:
         self.path = Path(path)
         self._settings = json.loads(json.dumps(settings))
         self._files: dict[str, int] = {}
+        self._lock: FolderLock | None = None
         if resume:
             _check_same(self.path, read_settings(self.path), self._settings)
-            self._open()
-            for name in (TRAJECTORIES, FAILURES):
-                cut_torn_line(self.path / name)
+            self._lock = FolderLock(self.path)
+            try:
+                self._open()
+                for name in (TRAJECTORIES, FAILURES):
+                    cut_torn_line(self.path / name)
+            except BaseException:
+                self.__exit__()
+                raise
         else:
             check_free(self.path)
 
@@ -58,6 +64,8 @@ class EvalFolder:
         for descriptor in self._files.values():
             os.close(descriptor)
         self._files = {}
+        if self._lock is not None:
+            self._lock.close()
 
     def append(self, trajectory: Trajectory) -> None:
         """Write a record. Raises InfraError if it cannot be written; the complete lines are kept."""
@@ -77,13 +85,9 @@ class EvalFolder:
     def write(self, name: str, text: str) -> None:
         """Write a file next to the records, if there are records. Raises InfraError if it cannot be written."""
         if name == SETTINGS or (self.path / SETTINGS).exists():
-            draft = self.path / f".{name}"
             try:
-                draft.write_text(text, encoding="utf-8")
-                draft.replace(self.path / name)
+                write_text(self.path / name, text)
             except OSError as e:
-                with suppress(OSError):
-                    draft.unlink()
                 raise _unwritable(self.path / name, e) from e
 
     def finished(self) -> Iterator[Trajectory]:
@@ -92,23 +96,18 @@ class EvalFolder:
 
     def _create(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
+        if self._lock is None:
+            self._lock = FolderLock(self.path)
+            check_free(self.path)  # another process may have written an evaluation since this one began
         if not (self.path / SETTINGS).exists():
             self.write(SETTINGS, json.dumps(self._settings, indent=1) + "\n")
+            remember(self.path / SETTINGS)
         self._open()
 
     def _open(self) -> None:
-        """Open the files of records for appending, and lock them until they are closed or this process dies."""
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        files = {name: os.open(self.path / name, flags, 0o644) for name in (TRAJECTORIES, FAILURES)}
-        try:
-            fcntl.flock(files[TRAJECTORIES], fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            for descriptor in files.values():
-                os.close(descriptor)
-            raise BadValue(f"another process is writing the evaluation {self.path}; wait until it ends") from None
-        except OSError:  # a file system without locks
-            pass
-        self._files = files
+        """Open the files of records for appending."""
+        for name in (TRAJECTORIES, FAILURES):
+            self._files[name] = open_to_append(self.path / name)
 
 
 def _unwritable(file: Path, error: OSError) -> InfraError:
@@ -117,9 +116,9 @@ def _unwritable(file: Path, error: OSError) -> InfraError:
 
 def read_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the settings of an evaluation. Raises BadValue if the folder holds none."""
-    file = Path(path) / SETTINGS
+    file = plain(Path(path) / SETTINGS)
     try:
-        settings = json.loads(file.read_text(encoding="utf-8"))
+        settings = read_json(file)
         if not isinstance(settings, dict):
             raise ValueError("it holds no settings")
         return settings
@@ -131,7 +130,7 @@ def read_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def read_records(path: str | os.PathLike[str]) -> Iterator[Trajectory]:
     """Yield the finished trajectories of an evaluation."""
-    file = Path(path) / TRAJECTORIES
+    file = plain(Path(path) / TRAJECTORIES)
     return read_jsonl(file) if file.exists() else iter(())
 
 
@@ -157,7 +156,7 @@ def check_free(path: Path) -> None:
     """Raise BadValue unless a new evaluation can be written to the folder."""
     if (path / SETTINGS).exists():
         raise BadValue(f"{path} holds an evaluation; continue it with --resume {path}, or choose another folder")
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if path.exists() and (not path.is_dir() or any(file.name != LOCK for file in path.iterdir())):
         raise BadValue(f"{path} exists and is not an empty folder; choose another one")
     parent = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):

@@ -6,7 +6,6 @@ move if all of them had been 0 or 1.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,13 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gem._internal.text import one_line
+from gem._internal.folders import plain
+from gem._internal.inbound import read_json
+from gem._internal.text import clip, one_line
 from gem.core import StopReason
 from gem.errors import BadValue
 from gem.evaluation.metrics import Estimate, mean_interval, pass_at_k, pass_hat_k
 from gem.trajectory import Trajectory
 
 REPORT, MARKDOWN, LATEX = "report.json", "report.md", "report.tex"
+MAX_NOTE = 2_000  # characters of a note
 MAX_FAILED_SHARE = 0.02  # of the samples; above it the score is not to be trusted
 _UNKNOWN = Estimate(math.nan, math.nan, math.nan, "t")
 _COMPARED = {"name", "id", "wrappers", "score", "failed", "tasks"}  # what compare() reads of an environment
@@ -81,10 +83,14 @@ class Sample:
             trajectory.stop_reason == StopReason.MAX_TOKENS,
             trajectory.stop_reason == StopReason.REFUSED,
             sum(turn.invalid is not None for turn in turns),
-            sum(turn.usage.get("prompt_tokens") or len(turn.context) for turn in turns),
-            sum(turn.usage.get("completion_tokens") or len(turn.sampled_ids) for turn in turns),
+            sum(_count(turn.usage.get("prompt_tokens")) or len(turn.context) for turn in turns),
+            sum(_count(turn.usage.get("completion_tokens")) or len(turn.sampled_ids) for turn in turns),
             models=tuple(sorted({turn.model for turn in turns if turn.model is not None})),
         )
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int else 0  # a record of someone else may have anything
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,14 +264,14 @@ class EvalReport:
         """Return a tabular of the scores with intervals, for a paper; it needs no package."""
         rows = [["environment", "samples", "score", "95\\,\\% interval", "solved", "95\\,\\% interval"]]
         for env in self.envs:
-            cells = [_latex(env.name), str(env.done)]
+            cells = [_latex(one_line(env.name)), str(env.done)]
             for found in (env.score, env.solved):
                 cells.append("" if math.isnan(found.value) else f"{found.value:.3f}")
                 cells.append("" if math.isnan(found.low) else f"[{found.low:.3f}, {found.high:.3f}]")
             rows.append(cells)
         lines = [" & ".join(row) + r" \\" for row in rows]
         head = [
-            f"% Evaluation of {' '.join(self.model.split())}",
+            f"% Evaluation of {one_line(self.model)}",
             r"\begin{tabular}{lrrcrc}",
             r"\hline",
             lines[0],
@@ -292,14 +298,14 @@ class EvalReport:
             lines.append(f"The endpoint reported as its model: {', '.join(self.served)}.")
         if not self.complete:
             lines.append("The evaluation is not complete.")
-        return [one_line(line) for line in lines]  # causes and names come from servers
+        return [clip(one_line(line), MAX_NOTE) for line in lines]  # causes and names come from servers
 
 
 def read_report(path: str | Path) -> dict[str, Any]:
     """Return the JSON of a report, from its file or its folder. Raises BadValue for anything else."""
-    file = Path(path) / REPORT if Path(path).is_dir() else Path(path)
+    file = plain(Path(path) / REPORT) if Path(path).is_dir() else Path(path)
     try:
-        data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        data: dict[str, Any] = read_json(file)
         if not isinstance(data, dict) or not isinstance(data.get("envs"), list):
             raise ValueError("it has no list of environments")
         if any(not isinstance(env, dict) or not env.keys() >= _COMPARED for env in data["envs"]):

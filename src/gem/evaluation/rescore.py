@@ -9,17 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
+from operator import index
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from gem._internal.folders import check_own
+from gem._internal.inbound import shaped
 from gem.core import StopReason
 from gem.errors import BadValue
-from gem.evaluation.records import EvalFolder, read_records, read_settings
+from gem.evaluation.records import SETTINGS, TRAJECTORIES, EvalFolder, read_records, read_settings
 from gem.evaluation.report import EvalReport
 from gem.evaluation.run import EvalRun, describe_plan, play_tasks
 from gem.evaluation.tasks import EvalEnv, TaskSet, plan_tasks
 from gem.policies import Reply, Request
 from gem.trajectory import Trajectory
 
+_SHOWN = ("id", "kwargs", "wrappers")
+_NEEDED = {*_SHOWN, "name", "limit", "tasks", "hash"}  # of an environment in eval.json
 OVER = "the episode goes on after its recorded actions"
 
 
@@ -62,6 +68,7 @@ def rescore(
     out: str | None = None,
     concurrency: int = 32,
     timeout: float | None = None,
+    trust: bool = False,
 ) -> Rescored:
     """Play the recorded actions of an evaluation again, and grade them as the environments do now.
 
@@ -70,9 +77,11 @@ def rescore(
         out: folder for the new records and report; None keeps nothing.
         concurrency: maximum number of episodes at once.
         timeout: seconds for one call of an environment; None sets no limit.
+        trust: play environments with the arguments and actions of a folder that this user has not made on this machine.
 
     Raises:
-        BadValue: the folder is no evaluation or has no sample, ``out`` is occupied, or the tasks have changed.
+        BadValue: the folder is no evaluation or has no sample, ``out`` is occupied, the tasks have changed, or the
+            folder is not trusted.
     """
     settings = read_settings(path)
     recorded = {trajectory.episode: trajectory for trajectory in read_records(path)}
@@ -80,15 +89,25 @@ def rescore(
         raise BadValue(f"{path} has no finished sample to grade again")
     if "mcp" in settings:
         raise BadValue(f"{path} used MCP servers, whose calls cannot be repeated; evaluate again")
+    # The arguments of an environment may name code to import, or a sandbox that isolates nothing.
+    envs = settings.get("envs")
+    if not isinstance(envs, list) or not all(isinstance(env, dict) and env.keys() >= _NEEDED for env in envs):
+        raise BadValue(f"{path} has no environments to grade again, as those of a tournament have none")
+    with shaped(path, "an evaluation"):
+        rollouts, _ = index(settings["rollouts"]), settings["policy"]["model"]
+        if not 1 <= rollouts * max(index(env["tasks"]) for env in envs) <= 1_000_000:  # all samples are listed
+            raise ValueError(f"{rollouts} rollouts of each task")
+    chosen = {f"environment {number}": {name: env[name] for name in _SHOWN} for number, env in enumerate(envs, start=1)}
+    check_own(Path(path) / SETTINGS, {**chosen, "actions": TRAJECTORIES}, trust)
     native = settings.get("native_tools", False)
     policy = _Recorded(recorded)
     plan = [replace(_plan(path, entry, native), policy=policy) for entry in settings["envs"]]
-    before = EvalRun(plan, settings["rollouts"], settings, path)
+    before = EvalRun(plan, rollouts, settings, path)
     before.restore(recorded.values())
     now = {**settings, **describe_plan(plan), "rescored": {"from": str(path), "gem": settings.get("gem")}}
     changes, failed = list[Change](), dict[int, str]()
     with nullcontext() if out is None else EvalFolder(out, now) as folder:
-        after = EvalRun(plan, settings["rollouts"], now, out, folder)
+        after = EvalRun(plan, rollouts, now, out, folder)
         for i, task_set in enumerate(plan):
             episodes = [episode for episode in after.waiting(i) if episode.episode in recorded]
             for played in play_tasks(task_set, episodes, concurrency, timeout):

@@ -22,8 +22,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from gem._internal.toml_files import check_keys, read_toml
-from gem._internal.typed import converted
+from gem._internal.inbound import read_toml
+from gem._internal.typed import check_keys, converted
 from gem.errors import BadValue, did_you_mean
 from gem.evaluation.tasks import EvalEnv
 from gem.registry import ENV_REGISTRY

@@ -17,12 +17,13 @@ from itertools import combinations
 from typing import Any, cast
 
 from gem._internal.counts import check_count
+from gem._internal.text import clip, one_line
 from gem.core import Env
 from gem.errors import BadValue, InfraError
 from gem.evaluation.metrics import Estimate
 from gem.evaluation.ratings import rate
 from gem.evaluation.records import EvalFolder
-from gem.evaluation.report import MARKDOWN, REPORT, markdown_row
+from gem.evaluation.report import MARKDOWN, MAX_NOTE, REPORT, markdown_row
 from gem.evaluation.versions import versions_of
 from gem.multiagent import EpisodicPlayer, MultiAgentEnv, OneSeat, Player
 from gem.policies import Policy
@@ -112,7 +113,7 @@ class TournamentReport:
         """Return the crosstable as a Markdown document."""
         heading, *rows = self.crosstable()
         table = "\n".join(map(markdown_row, (heading, ["---"] * len(heading), *rows)))
-        return f"# Tournament in {self.env_id}\n\n{table}\n\n" + "\n".join(self.notes()) + "\n"
+        return f"# Tournament in {one_line(self.env_id)}\n\n{table}\n\n" + "\n".join(self.notes()) + "\n"
 
     def notes(self) -> list[str]:
         """Return what the table leaves out, one line each."""
@@ -120,7 +121,7 @@ class TournamentReport:
         lines.append("Points: share of wins, draws half.")
         if self.failures:
             lines.append(f"{self.failures} of {self.planned} games failed and are not scored: {self.last_failure}")
-        return lines
+        return [clip(one_line(line), MAX_NOTE) for line in lines]  # the failure may quote a server
 
 
 def _points(points: float, games: int) -> dict[str, float]:

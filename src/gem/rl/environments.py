@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, TypeVar
 
-from gem._internal.toml_files import check_keys
-from gem._internal.typed import Count, Share, Weight, check_fields
+from gem._internal.typed import Count, Share, Weight, check_fields, check_keys
 from gem.conversation.prompt_template import PromptTemplate
 from gem.errors import BadValue
 from gem.wrappers import TurnLimit, get_wrapper_fns

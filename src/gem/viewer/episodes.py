@@ -14,22 +14,22 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from gem.errors import BadValue
+from gem._internal.inbound import finite, loads, shaped
+from gem.errors import BadInput, BadValue
 from gem.messages import ToolErrorType
 
 Json = dict[str, Any]
 
 _IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+")
 _TOOL_ERRORS = frozenset(member.value for member in ToolErrorType)
-_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
 
 
 def parse(line: bytes) -> Json:
     """Parse one line of a JSON Lines file. Raises BadValue if it is not a trajectory."""
     try:
-        data = json.loads(line)
-    except (ValueError, RecursionError) as e:
-        raise BadValue(f"not JSON: {e}") from e
+        data = loads(line, "it", keep_surrogates=True)
+    except BadInput as e:
+        raise BadValue(f"not a trajectory: {e}") from e
     if not isinstance(data, dict) or not isinstance(data.get("turns"), list):
         raise BadValue("not a trajectory: an object with the key 'turns' is expected")
     return data
@@ -45,7 +45,7 @@ def row_of(data: Json, line: bytes) -> Json:
     Raises:
         BadValue: the data is not a trajectory.
     """
-    try:
+    with shaped("it", "a trajectory"):
         turns, failure = data["turns"], data.get("failure")
         rewards = [turn.get("reward") for turn in turns]
         failed = failure is not None or None in rewards
@@ -66,19 +66,15 @@ def row_of(data: Json, line: bytes) -> Json:
             "tokens": sum(len(turn.get("sampled_ids", ())) for turn in turns),
             "seconds": _number(sum(sum(turn.get("seconds", {}).values()) for turn in turns)),
         }
-    except _MALFORMED as e:
-        raise BadValue(f"not a trajectory: {type(e).__name__}: {e}") from e
 
 
 def body_of(data: Json) -> Json:
     """Return an episode as details and turns of messages. Raises BadValue if the data is not a trajectory."""
-    try:
+    with shaped("it", "a trajectory"):
         details = {name: _shown(data[name]) for name in _DETAILS if data.get(name) not in (None, {}, [])}
         turns = [{**_turn(turn), "fork": fork} for turn, fork in zip(data["turns"], _forks(data["turns"]), strict=True)]
         final = messages(data.get("final_observation"), "user") if data.get("final_observation") is not None else []
         return {"details": details, "tools": data.get("tools") or [], "turns": turns, "final": final}
-    except _MALFORMED as e:
-        raise BadValue(f"not a trajectory: {type(e).__name__}: {e}") from e
 
 
 _DETAILS = ("seed", "row_id", "group_id", "slot", "episode", "stop_reason", "failure", "model", "sampling")
@@ -115,7 +111,7 @@ def dump(data: Any) -> str:
     try:
         text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     except ValueError:  # infinite or undefined numbers, for example in usage or in arguments of tools
-        text = json.dumps(_finite(data), allow_nan=False, separators=(",", ":"))
+        text = json.dumps(finite(data), allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -136,7 +132,7 @@ def _turn(turn: Json) -> Json:
         "calls": [{**_call(call), "fault": _optional(call["fault"])} for call in turn.get("tool_calls", ())],
         "mask": list(map(int, turn.get("loss_mask", []))),
     }
-    return shown | {name: _finite(turn[name]) for name in _TURN_DETAILS if turn.get(name) not in (None, {}, [], 0)}
+    return shown | {name: finite(turn[name]) for name in _TURN_DETAILS if turn.get(name) not in (None, {}, [], 0)}
 
 
 _TURN_DETAILS = ("reward_parts", "invalid", "finish", "seconds", "policy_version", "dropped", "usage")
@@ -187,7 +183,9 @@ def _message(role: str, text: str, **parts: Any) -> Json:
 
 
 def _call(call: Any) -> Json:
-    function = call.get("function", call) if isinstance(call, dict) else {"name": "", "arguments": call}
+    function = call.get("function", call) if isinstance(call, dict) else None
+    if not isinstance(function, dict):  # whatever the model wrote in its place
+        function = {"arguments": call}
     return {"name": str(function.get("name", "")), "arguments": _shown(function.get("arguments"))}
 
 
@@ -232,11 +230,3 @@ def _optional(value: Any) -> str | None:
 def _number(value: Any) -> Any:
     """Return a finite number or None as it is, and any other value as text."""
     return value if value is None or (isinstance(value, int | float) and math.isfinite(value)) else str(value)
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {name: _finite(item) for name, item in data.items()}
-    if isinstance(data, list):
-        return [_finite(item) for item in data]
-    return str(data) if isinstance(data, float) and not math.isfinite(data) else data

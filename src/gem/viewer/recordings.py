@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
+from gem._internal.folders import plain
+from gem._internal.inbound import loads
 from gem.errors import BadValue
 from gem.rl.run.folder import RunFolder, complete_checkpoints
 from gem.viewer.episodes import Json, body_of, parse, row_of
@@ -74,7 +75,7 @@ class Recordings:
         """Return the tokenizer of the newest checkpoint of the first run that has one."""
         for path in self.paths:
             for checkpoint in reversed(complete_checkpoints(RunFolder(path).checkpoints)):
-                if (checkpoint / "tokenizer.json").is_file():
+                if plain(plain(checkpoint) / "tokenizer.json").is_file():
                     return checkpoint / "tokenizer.json"
         return None
 
@@ -104,8 +105,8 @@ def _files(path: Path) -> list[Path]:
         raise BadValue(f"{path} does not exist")
     if not path.is_dir():
         return [path]
-    known = [path / name for name in _FILES if (path / name).is_file()]
-    files = known or sorted(file for file in path.glob("*.jsonl") if file != RunFolder(path).metrics)
+    known = [plain(path / name) for name in _FILES if (path / name).exists()]
+    files = known or sorted(plain(file) for file in path.glob("*.jsonl") if file != RunFolder(path).metrics)
     if not files:
         raise BadValue(f"{path} has no JSON Lines file of trajectories (*.jsonl)")
     return files
@@ -137,7 +138,7 @@ def _point(run: str, metrics: dict[str, Any]) -> Json:
 
 def _is_json(line: bytes) -> bool:
     try:
-        json.loads(line)
+        loads(line, "it")
     except ValueError:
         return False
     return True

@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from gem._internal.folders import remember
 from gem.errors import BadValue
 from gem.rl.run.plots import RecordedRun, _smoothed, by_configuration, draw_curves, find_runs
 
@@ -21,6 +22,7 @@ def write_run(folder: Path, rows: list[dict[str, object]], **config: object) -> 
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps({"env": EASY, "steps": 4, **config}))
     (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    remember(folder / "config.json")
     return folder
 
 

@@ -1,5 +1,6 @@
 """The training loop: reproducible, resumable and safe against disk failures."""
 
+import hashlib
 import json
 import os
 import resource
@@ -85,6 +86,7 @@ def test_a_run_of_the_same_seed_that_is_stopped_resumes_bit_identically(finished
     trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="stopped", **SMALL))
     trainer.run(should_stop=stop_after(SMALL["imitation_steps"] + 3))
     assert not trainer.done
+    trainer.close()
     resumed = Trainer.resume(str(trainer.folder.path))
     assert resumed.update == 3
     resumed.run()
@@ -97,6 +99,7 @@ def test_a_run_stopped_during_the_warm_up_restarts_with_the_same_result(finished
     trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="early", **SMALL))
     trainer.run(should_stop=stop_after(2))
     assert not trainer.untrained and not list(trainer.folder.path.glob("checkpoints/*"))
+    trainer.close()
     Trainer.resume(str(trainer.folder.path)).run()
     assert timeless(trainer.folder.path) == timeless(finished)
 
@@ -168,7 +171,23 @@ def test_a_checkpoint_with_a_damaged_file_is_refused_with_advice(file: str, fini
     data = (newest / file).read_bytes()
     (newest / file).write_bytes(data[:-1] + bytes([data[-1] ^ 1]) if file == "model.safetensors" else data[:-10])
     with pytest.raises(BadValue, match=rf"{file}.*delete .*update-000002|{file}.* damaged"):
-        Trainer.resume(str(tmp_path / "copy"))
+        Trainer.resume(str(tmp_path / "copy"), trust=True)
+
+
+def test_an_optimizer_file_with_code_is_refused_and_not_run(finished: Path, tmp_path: Path):
+    class Payload:
+        def __reduce__(self):
+            return Path.touch, (tmp_path / "ran",)
+
+    shutil.copytree(finished, tmp_path / "copy")
+    newest = run_folder.newest_checkpoint(tmp_path / "copy" / "checkpoints")
+    torch.save({"state": Payload()}, newest / "optimizer.pt")
+    manifest = json.loads((newest / "manifest.json").read_text())
+    manifest["sha256"]["optimizer.pt"] = hashlib.sha256((newest / "optimizer.pt").read_bytes()).hexdigest()
+    (newest / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(BadValue, match=r"optimizer\.pt is damaged or holds objects that could run code"):
+        Trainer.resume(str(tmp_path / "copy"), trust=True)
+    assert not (tmp_path / "ran").exists()
 
 
 def test_the_reference_is_written_once_and_no_checkpoint_holds_the_model_twice(finished: Path):
@@ -192,7 +211,7 @@ def test_a_missing_or_damaged_reference_is_refused_with_advice(harm: str, finish
     else:
         (reference / "weights.safetensors").write_bytes(b"")
     with pytest.raises(BadValue, match=r"reference is damaged .*copy the whole folder"):
-        Trainer.resume(str(tmp_path / "copy"))
+        Trainer.resume(str(tmp_path / "copy"), trust=True)
 
 
 def test_a_run_of_an_earlier_version_with_its_reference_in_the_checkpoint_resumes(finished: Path, tmp_path: Path):
@@ -202,7 +221,7 @@ def test_a_run_of_an_earlier_version_with_its_reference_in_the_checkpoint_resume
     weights = load_file(tmp_path / "old" / "reference" / "weights.safetensors")
     shutil.rmtree(tmp_path / "old" / "reference")
     torch.save(weights, older / "reference.pt")
-    with Trainer.resume(str(tmp_path / "old")) as trainer:
+    with Trainer.resume(str(tmp_path / "old"), trust=True) as trainer:
         trainer.run()
     assert timeless(tmp_path / "old") == timeless(finished)
     again = load_file(tmp_path / "old" / "reference" / "weights.safetensors")
@@ -455,8 +474,8 @@ def test_training_asks_each_row_that_is_not_held_back_once_per_epoch(tiny_model:
 def test_a_finished_run_can_be_lengthened(finished: Path, tmp_path: Path):
     shutil.copytree(finished, tmp_path / "longer")
     with pytest.raises(BadValue, match=r"steps .*4 updates .*got 4"):
-        Trainer.resume(str(tmp_path / "longer"), steps=4)
-    Trainer.resume(str(tmp_path / "longer"), steps=6).run()
+        Trainer.resume(str(tmp_path / "longer"), trust=True, steps=4)
+    Trainer.resume(str(tmp_path / "longer"), trust=True, steps=6).run()
     rows = timeless(tmp_path / "longer")
     assert rows[:4] == timeless(finished) and [row["update"] for row in rows[4:]] == [5, 6] and "eval" in rows[5]
     assert rows[4]["learning_rate"] == TrainConfig().rates.policy * rate_factor(4, 6)
@@ -472,6 +491,7 @@ def test_a_run_ends_in_time_with_an_evaluation_and_a_checkpoint_and_can_be_given
     monkeypatch.setattr(Evaluator, "__setattr__", lambda self, k, v: k == "seconds" or object.__setattr__(self, k, v))
     trainer = Trainer.start(TrainConfig(out=str(tmp_path), name="timed", **few))
     trainer.run()
+    trainer.close()
     assert trainer.done and 0 < trainer.update < 9
     rows = timeless(tmp_path / "timed")
     assert "eval" in rows[-1] and not any("eval" in row for row in rows[:-1])
@@ -499,8 +519,10 @@ def test_a_run_stops_when_two_evaluations_in_a_row_reach_the_targets(tmp_path: P
     monkeypatch.setattr(Trainer, "evaluate", scores)
     trainer.run(should_stop=stop_after(3))
     assert trainer.update == 3 and trainer.passes == 1 and not trainer.reached
+    trainer.close()
     resumed = Trainer.resume(str(tmp_path / "until"))
     resumed.run()
+    resumed.close()
     assert resumed.update == 4 and resumed.reached and resumed.done
     assert "untrained" in timeless(tmp_path / "until")[-1]
     longer = Trainer.resume(str(tmp_path / "until"), steps=9)

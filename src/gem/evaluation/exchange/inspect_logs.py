@@ -15,6 +15,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from gem._internal.folders import write_text
+from gem._internal.inbound import REPLY, loads, read_json, read_member, shaped
 from gem.errors import BadValue
 from gem.evaluation.exchange.messages import (
     episode_of,
@@ -46,11 +48,12 @@ def export_inspect(path: str, out: str) -> list[Path]:
     created = datetime.fromtimestamp((Path(path) / SETTINGS).stat().st_mtime, timezone.utc).isoformat()
     Path(out).mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
-    for env, scores, played in zip(settings["envs"], report["envs"], episodes, strict=True):
-        log = _log(settings, report, env, scores, played, created)
-        file = _file_for(scores["name"], Path(out), files)
-        file.write_text(json.dumps(writable(log), indent=1) + "\n", encoding="utf-8")
-        files.append(file)
+    with shaped(path, "an evaluation"):
+        for env, scores, played in zip(settings["envs"], report["envs"], episodes, strict=True):
+            log = _log(settings, report, env, scores, played, created)
+            file = _file_for(scores["name"], Path(out), files)
+            write_text(file, json.dumps(writable(log), indent=1) + "\n")
+            files.append(file)
     return files
 
 
@@ -155,7 +158,7 @@ def _call(call: Mapping[str, Any]) -> dict[str, Any]:
     function = call.get("function") or {}
     arguments, error = function.get("arguments"), None
     try:
-        parsed = json.loads(arguments) if isinstance(arguments, str) else arguments
+        parsed = loads(arguments, "it", REPLY) if isinstance(arguments, str) else arguments
     except ValueError as e:
         parsed, error = None, str(e)
     if not isinstance(parsed, dict):
@@ -174,25 +177,25 @@ def read_inspect(path: str) -> Iterator[Trajectory]:
         BadValue: the file is no such log.
     """
     for number, (header, sample) in enumerate(_samples(Path(path))):
-        try:
+        with shaped(f"{path}: sample {number}", "one of inspect-ai"):
             yield _trajectory(header, sample, number)
-        except (KeyError, TypeError, ValueError, AttributeError) as e:
-            raise BadValue(f"{path}: sample {number} is not one of inspect-ai: {type(e).__name__}: {e}") from e
 
 
 def _samples(path: Path) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
-                header = json.loads(archive.read("header.json"))
+                header = loads(read_member(archive, "header.json"), "header.json")
                 for name in sorted(archive.namelist()):
                     if name.startswith("samples/"):
-                        yield header, json.loads(archive.read(name))
+                        yield header, loads(read_member(archive, name), name)
             return
-        data = json.loads(path.read_bytes())
+        data = read_json(path)
         if not isinstance(data, dict) or not isinstance(data.get("eval"), dict):
             raise ValueError("it has no eval")
-    except (OSError, ValueError, KeyError) as e:
+        if not isinstance(data.get("samples") or [], list):
+            raise ValueError("its samples are no list")
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as e:
         raise BadValue(f"{path} is not a log of inspect-ai: {getattr(e, 'strerror', None) or e}") from e
     except NotImplementedError as e:  # zstandard, which zipfile reads from Python 3.14 on
         raise BadValue(f"cannot read {path}: {e}; convert it with `inspect log convert --to json`") from e

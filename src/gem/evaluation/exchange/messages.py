@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gem._internal.folders import plain
+from gem._internal.inbound import shaped
 from gem.conversation.observations import as_messages
 from gem.core import StopReason
 from gem.evaluation.records import FAILURES, read_records, read_settings
@@ -23,15 +25,16 @@ def evaluation_episodes(path: str) -> tuple[dict[str, Any], list[list[Trajectory
     """
     settings = read_settings(path)
     found = {trajectory.episode: trajectory for trajectory in read_records(path)}
-    failures = Path(path) / FAILURES
+    failures = plain(Path(path) / FAILURES)
     for trajectory in read_jsonl(failures) if failures.exists() else ():
         if found.get(trajectory.episode, trajectory).failure is not None:
             found[trajectory.episode] = trajectory
     episodes, first = [], 0
-    for env in settings["envs"]:
-        count = env["tasks"] * settings["rollouts"]
-        episodes.append([found[number] for number in range(first, first + count) if number in found])
-        first += count
+    with shaped(path, "an evaluation"):
+        for env in settings["envs"]:
+            count = int(env["tasks"]) * int(settings["rollouts"])
+            episodes.append([found[number] for number in sorted(found) if first <= number < first + count])
+            first += count
     return settings, episodes
 
 

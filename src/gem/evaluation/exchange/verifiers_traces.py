@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from gem._internal.folders import plain
+from gem._internal.inbound import loads, read_text, shaped
 from gem.errors import BadValue
 from gem.evaluation.exchange.messages import (
     episode_of,
@@ -35,11 +37,12 @@ def export_verifiers(path: str, out: str) -> list[Path]:
     """
     settings, episodes = evaluation_episodes(path)
     Path(out).mkdir(parents=True, exist_ok=True)
-    file = Path(out) / TRACES
+    file = plain(Path(out) / TRACES)
     with file.open("w", encoding="ascii") as opened:
         for env, played in zip(settings["envs"], episodes, strict=True):
             for trajectory in played:
-                opened.write(json.dumps(writable(_episode(settings, env, trajectory))) + "\n")
+                with shaped(path, "an evaluation"):
+                    opened.write(json.dumps(writable(_episode(settings, env, trajectory))) + "\n")
     return [file]
 
 
@@ -124,15 +127,13 @@ def read_verifiers(path: str) -> Iterator[Trajectory]:
     """
     number = 0
     try:
-        for count, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
-            try:
-                episode = json.loads(line) if line.strip() else {"traces": []}
+        for count, line in enumerate(read_text(path).splitlines(), start=1):
+            with shaped(f"{path}, line {count}", "an episode of verifiers"):
+                episode = loads(line, "it") if line.strip() else {"traces": []}
                 for trace in episode["traces"]:
                     yield _trajectory(episode, trace, number)
                     number += 1
-            except (KeyError, IndexError, TypeError, AttributeError, ValueError) as e:
-                raise BadValue(f"{path}, line {count} is not an episode of verifiers: {type(e).__name__}: {e}") from e
-    except (OSError, UnicodeDecodeError) as e:
+    except OSError as e:
         raise BadValue(f"cannot read {path}: {getattr(e, 'strerror', None) or e}") from e
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 import pickle
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from gem._internal.inbound import FILE, check_size, loads
+from gem._internal.text import unescaped
 from gem.errors import BadValue, require
 from gem.rl.checks import check_model_path
 from gem.rl.config import WEIGHTS, has_no_weights
@@ -72,7 +74,7 @@ def load_pretrained(
     except (OSError, ValueError) as e:
         raise BadValue(f"cannot read the chat template {chat_template!r}: {_first_line(e)}") from e
     try:
-        with _no_progress_bars() if Path(name).is_dir() else nullcontext():
+        with _no_progress_bars() if Path(name).is_dir() else redirect_stderr(unescaped(sys.stderr)):
             config = transformers.AutoConfig.from_pretrained(name, **_NO_CODE)
             _return_only_logits(config)
             vision = has_vision(config)
@@ -151,9 +153,10 @@ def fingerprint(file: Path) -> str:
                 digest.update(part)
             return digest.hexdigest()
         start = int.from_bytes(data.read(8), "little")
+        check_size(start, f"the header of {file}", FILE.bytes)
         header = data.read(start)
         digest.update(header)
-        for name, tensor in sorted(json.loads(header).items()):
+        for name, tensor in sorted(loads(header, f"the header of {file}").items()):
             if name != "__metadata__":
                 begin, end = tensor["data_offsets"]
                 data.seek(8 + start + max(begin, (begin + end - SAMPLE) // 2))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from gem._internal.http_client import HttpRequest, wait_for
+from gem._internal.inbound import MESSAGE, loads
 from gem.errors import BadValue, EndpointError
 from gem.policies import AccessRefused, Endpoint, EndpointPolicy, Request, RequestRefused
 from gem.rl.model.lora import save_merged
@@ -206,7 +207,7 @@ def _post(endpoint: Endpoint, path: str, body: Mapping[str, Any]) -> None:
     request = HttpRequest("POST", url, json.dumps(body).encode(), TIMEOUT, headers)
     reply = wait_for(endpoint.send(request, lambda data: data)).decode("utf-8", "replace")
     try:
-        answer = json.loads(reply)
+        answer = loads(reply, url, MESSAGE)
     except ValueError:
         return  # vLLM answers in plain text
     if isinstance(answer, dict) and answer.get("success") is False:

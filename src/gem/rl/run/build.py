@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 from itertools import chain
@@ -11,6 +10,7 @@ from typing import Any, Literal
 
 import torch
 
+from gem._internal.inbound import read_json
 from gem.core import unwrapped
 from gem.errors import BadValue
 from gem.registry import make
@@ -64,7 +64,7 @@ def load_checkpoint(source: Path, config: TrainConfig) -> tuple[CausalLMPolicy, 
             changed since the start of the run.
     """
     torch.set_num_threads(config.torch_threads)
-    state: dict[str, Any] = json.loads((source / "state.json").read_text())
+    state: dict[str, Any] = read_json(source / "state.json")
     sources: dict[str, str] = {}
     if config.lora_rank is None:
         model, tokenizer = load_pretrained(source)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import reprlib
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,12 +17,16 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from gem._internal.toml_files import check_keys
+from gem._internal.folders import FolderLock, check_own, open_to_append, plain, plain_tree, remember, write_text
+from gem._internal.inbound import loads, read_json, read_text, shaped
+from gem._internal.typed import check_keys
 from gem.errors import BadValue, CallerError, InfraError, UnknownArgument
 from gem.rl.config import CHOICES, TrainConfig
 from gem.trajectory import Trajectory
 
 MANIFEST = "manifest.json"
+# Settings that choose code, models, servers and files, for the message on a folder that is not trusted.
+CHOOSING = ("env", "env_kwargs", "eval_env", "wrappers", "mcp", *CHOICES, "model", "chat_template", "sampler", "log")
 KEPT = 2  # number of checkpoints kept: the newest, and the one before in case the newest is damaged later
 
 
@@ -37,6 +42,7 @@ class RunFolder:
         self.metrics, self.trajectories = path / "metrics.jsonl", path / "trajectories.jsonl"
         self.evaluations = path / "evaluations.jsonl"
         self.checkpoints, self.reference = path / "checkpoints", path / "reference"
+        self.lock: FolderLock | None = None
 
     @classmethod
     def create(cls, config: TrainConfig) -> RunFolder:
@@ -45,6 +51,7 @@ class RunFolder:
         path = run.path
         try:
             path.mkdir(parents=True)
+            run.lock = FolderLock(path)
             run.write_config(config)
             run.metrics.touch()
             run.trajectories.touch()
@@ -65,18 +72,23 @@ class RunFolder:
         return path
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, plays: bool = False) -> tuple[RunFolder, TrainConfig]:
+    def open(
+        cls, path: str | os.PathLike[str], *, plays: bool = False, trust: bool | None = None
+    ) -> tuple[RunFolder, TrainConfig]:
         """Open the folder of an existing run and read its configuration.
 
         Args:
             plays: leave out an advantage and a loss of other packages, which may be missing where a policy only plays.
+            trust: None if the configuration is only shown, or how to load the policy. Otherwise, the folder must be one
+                that this user has made on this machine, or trusts. Without ``plays``, None is the same as False.
 
         Raises:
-            BadValue: if the folder is not a run or its configuration is damaged.
+            BadValue: if the folder is not a run, its configuration is damaged, or it is not trusted.
         """
         run = cls(Path(path))
+        plain(run.config_file)
         try:
-            settings = json.loads(run.config_file.read_text())
+            settings = read_json(run.config_file)
             if not isinstance(settings, dict):
                 raise BadValue(f"it must be an object, got {reprlib.repr(settings)}")
             check_keys(str(run.config_file), settings, [field.name for field in fields(TrainConfig)])
@@ -89,6 +101,9 @@ class RunFolder:
             raise BadValue(f"{e}; it was written by another version of gem") from e
         except (ValueError, TypeError) as e:
             raise BadValue(f"{run.config_file} is damaged: {e}") from e
+        if trust is not None or not plays:  # before TrainConfig imports the module of an advantage or a loss
+            chosen = {name: settings[name] for name in CHOOSING if settings.get(name)}
+            check_own(run.config_file, {"env": TrainConfig().title, **chosen}, bool(trust))
         try:
             return run, TrainConfig(**settings)
         except CallerError as e:
@@ -96,9 +111,23 @@ class RunFolder:
 
     def write_config(self, config: TrainConfig) -> None:
         """Write config.json, replacing an earlier one atomically."""
-        draft = self.config_file.with_suffix(".draft")
-        draft.write_text(json.dumps(config.saved(), indent=1) + "\n")
-        draft.replace(self.config_file)
+        text = json.dumps(config.saved(), indent=1) + "\n"
+        if not (self.config_file.exists() and plain(self.config_file).read_text() == text):
+            write_text(self.config_file, text)
+            remember(self.config_file)
+
+    def claim(self) -> None:
+        """Lock the folder of an existing run. Raises BadValue if another process writes it, or for a link in it."""
+        self.lock = FolderLock(self.path)
+        for path in (self.checkpoints, self.reference, self.path / "sampler", self.path / "tensorboard"):
+            plain_tree(path)
+        for path in (*self._growing, self.curve, self.path / "wandb", self.path / f".draft-{self.reference.name}"):
+            plain(path)
+
+    def close(self) -> None:
+        """Let others write into the folder."""
+        if self.lock is not None:
+            self.lock.close()
 
     def check_space(self, needed: int) -> None:
         """Raise BadValue if the disk has less room than these bytes."""
@@ -128,9 +157,11 @@ class RunFolder:
 
     def read_evaluation(self, update: int, mode: str) -> list[dict[str, Any]]:
         """Return the outcomes that append_evaluation() recorded; none for an update without an evaluation."""
-        lines = self.evaluations.read_text().splitlines() if self.evaluations.exists() else []
-        found = [row for row in map(json.loads, lines) if (row["update"], row["mode"]) == (update, mode)]
-        return found[-1]["outcomes"] if found else []
+        lines = read_text(plain(self.evaluations)).splitlines() if self.evaluations.exists() else []
+        with shaped(str(self.evaluations), "the evaluations of a run"):
+            rows = [loads(line, "a line") for line in lines]
+            found = [row["outcomes"] for row in rows if (row["update"], row["mode"]) == (update, mode)]
+        return found[-1] if found else []
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """Return the rows of metrics.jsonl without a last line that is still being written.
@@ -139,10 +170,12 @@ class RunFolder:
             BadValue: if a line is damaged.
         """
         rows = []
-        lines = self.metrics.read_text(encoding="utf-8").split("\n")
+        lines = read_text(plain(self.metrics)).split("\n")
         for number, line in enumerate(lines[:-1], start=1):
             try:
-                rows.append(json.loads(line))
+                rows.append(row := loads(line, "it"))
+                if not isinstance(row, dict) or not isinstance(row.get("eval", {}), dict):
+                    raise ValueError(f"got {line[:80]!r}")
             except ValueError as e:
                 raise BadValue(f"{self.metrics}, line {number}: not metrics of a run: {e}") from e
         return rows
@@ -231,9 +264,11 @@ def write_complete(target: Path, write: Callable[[Path], None], **about: Any) ->
 def check_intact(folder: Path, advice: str) -> None:
     """Raise BadValue, with advice, if files of a folder that write_complete() wrote are missing or differ."""
     try:
-        sums: dict[str, Any] = json.loads((folder / MANIFEST).read_text())["sha256"]
-        damaged = [name for name, wanted in sums.items() if _sha256(folder / name) != wanted]
-    except (OSError, ValueError, KeyError, TypeError) as e:
+        files = plain_tree(folder)
+        sums: dict[str, Any] = read_json(files[MANIFEST])["sha256"]
+        # Only names of files in the folder are read: a name such as ../../x could be that of any other one.
+        damaged = [name for name, wanted in sums.items() if name not in files or _sha256(files[name]) != wanted]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
         damaged = [f"{MANIFEST}: {e}"]
     if damaged:
         raise BadValue(f"{folder} is damaged ({', '.join(damaged)}); {advice}")
@@ -241,7 +276,8 @@ def check_intact(folder: Path, advice: str) -> None:
 
 def complete_checkpoints(folder: Path) -> list[Path]:
     """Return the checkpoints in a folder, oldest first."""
-    return sorted(path.parent for path in folder.glob(f"update-*/{MANIFEST}"))
+    found = plain(folder).glob(f"update-*/{MANIFEST}")
+    return sorted(path.parent for path in found if re.fullmatch(r"update-[0-9]+", path.parent.name))
 
 
 def newest_checkpoint(folder: Path) -> Path:
@@ -259,7 +295,7 @@ def _append(file: Path, lines: list[str]) -> None:
     """Append all lines. If writing fails, restore the previous file size and raise InfraError."""
     before = file.stat().st_size
     try:
-        with file.open("ab", buffering=0) as out:
+        with os.fdopen(open_to_append(file), "ab", buffering=0) as out:
             data = "".join(line + "\n" for line in lines).encode()
             while data:
                 data = data[out.write(data) :]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import reprlib
 import statistics
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from gem._internal.inbound import read_json
 from gem.errors import BadValue, InfraError
 from gem.rl.config import TrainConfig
 from gem.rl.data.self_play import SeatAverages
@@ -118,25 +120,24 @@ class Learner:
             reference: folder of save_reference(), which is not read if no reference is needed.
 
         Raises:
-            BadValue: if the reference is missing or damaged.
+            BadValue: if the reference is missing or damaged, or a file holds objects that could run code.
         """
-        self.optimizer.load_state_dict(torch.load(folder / "optimizer.pt", weights_only=True))
+        self.optimizer.load_state_dict(_tensors(folder / "optimizer.pt"))
         self.begin()
         if self._needs_seats:
-            self.averages.set_state(json.loads((folder / "seat_averages.json").read_text()))
+            self.averages.set_state(read_json(folder / "seat_averages.json"))
         if self.reference is not None:
             weights = self._reference_weights(folder / "reference.pt", reference)
             self.reference.model.load_state_dict(weights, strict=False)  # frozen weights are those of the policy
         if self.critic is not None:
-            state = torch.load(folder / "critic.pt", weights_only=True)
+            state = _tensors(folder / "critic.pt")
             self.critic.network.load_state_dict(state["network"])
             self.critic.optimizer.load_state_dict(state["optimizer"])
 
     @staticmethod
     def _reference_weights(old: Path, folder: Path) -> dict[str, Tensor]:
         if old.exists():  # earlier versions wrote it to each checkpoint
-            weights: dict[str, Tensor] = torch.load(old, weights_only=True)
-            return weights
+            return _tensors(old)
         check_intact(folder, "copy the whole folder of the run, or start it again")
         return dict(load_file(folder / REFERENCE))
 
@@ -391,3 +392,12 @@ def rate_factor(update: int, updates: int) -> float:
     if update < ramp:
         return (update + 1) / ramp
     return 1.0 - (1.0 - FINAL_RATE) * (update + 1 - ramp) / (updates - ramp)
+
+
+def _tensors(file: Path) -> dict[str, Any]:
+    """Read a file of torch.save(). Raises BadValue if it is damaged or holds objects that could run code."""
+    try:
+        loaded: dict[str, Any] = torch.load(file, weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError) as e:
+        raise BadValue(f"{file} is damaged or holds objects that could run code; delete its checkpoint") from e
+    return loaded

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gem._internal.folders import is_own, plain
+from gem._internal.inbound import read_json
 from gem.core import Optimum
 from gem.errors import BadValue, GemError, require
 from gem.registry import make
@@ -47,16 +49,21 @@ class RecordedRun:
         if not is_run(path):
             raise BadValue(f"{path} is not a training run: it has no {folder.config_file.name} and metrics.jsonl")
         try:
-            config = json.loads(folder.config_file.read_text(encoding="utf-8"))
-        except ValueError as e:
+            config = read_json(plain(folder.config_file))
+            if not all(isinstance(env["id"], str) for env in _envs(config)):
+                raise BadValue("the id of an environment must be text")
+        except (ValueError, TypeError, KeyError, AttributeError) as e:
             raise BadValue(f"{folder.config_file} is damaged: {e}") from e
         return cls(path, config, folder.read_metrics())
 
     @property
     def optimum(self) -> Optimum | None:
-        """The best result that any policy can reach; None if it is unknown or there are several environments."""
+        """The best result that any policy can reach; None if it is unknown or there are several environments.
+
+        It is also None for a run that this user has not made here, whose settings would choose the code that is run.
+        """
         envs = _envs(self.config)
-        if len(envs) != 1:
+        if len(envs) != 1 or not is_own(RunFolder(self.path).config_file):
             return None
         try:
             with make(envs[0]["id"], **self.config.get("env_kwargs", {}), **envs[0].get("kwargs", {})) as env:

@@ -106,7 +106,9 @@ class Trainer:
         return trainer
 
     @classmethod
-    def resume(cls, path: str, *, steps: int | None = None, minutes: float | None = None) -> Trainer:
+    def resume(
+        cls, path: str, *, steps: int | None = None, minutes: float | None = None, trust: bool = False
+    ) -> Trainer:
         """Resume the run in a folder from its newest checkpoint, or from its start if it has no checkpoint.
 
         Args:
@@ -114,13 +116,26 @@ class Trainer:
                 learning rate decays over the new total. None to keep that of the run.
             minutes: the new total of time, which also lengthens a run that config.minutes ended. None to keep that of
                 the run.
+            trust: also resume a run that this user has not made on this machine: its settings choose what is run.
 
         Raises:
-            BadValue: if the folder is not a run, the checkpoint is damaged, or that many updates or minutes are already
-                done.
+            BadValue: if the folder is not a run, is not trusted, or is being written by another process, the checkpoint
+                is damaged, or that many updates or minutes are already done.
         """
         started = time.perf_counter()
-        folder, config = RunFolder.open(path)
+        folder, _ = RunFolder.open(path, trust=trust)
+        try:
+            folder.claim()  # before anything is changed
+            _, config = RunFolder.open(path, trust=trust)  # again, as another process may have had the lock
+            return cls._resumed(folder, config, started, steps, minutes)
+        except BaseException:
+            folder.close()
+            raise
+
+    @classmethod
+    def _resumed(
+        cls, folder: RunFolder, config: TrainConfig, started: float, steps: int | None, minutes: float | None
+    ) -> Trainer:
         config = replace(config, steps=steps or config.steps, minutes=minutes or config.minutes)
         torch.set_num_threads(config.torch_threads)
         if not complete_checkpoints(folder.checkpoints):
@@ -233,6 +248,7 @@ class Trainer:
             self.sampler.close()
         self.mixture.close()
         self.evaluator.close()
+        self.folder.close()
 
     def __enter__(self) -> Trainer:
         return self
