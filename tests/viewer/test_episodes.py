@@ -85,6 +85,14 @@ def test_tokens_keep_their_log_probabilities_and_loss_mask():
     assert turn["mask"] == [0, 1, 1, 1, 1, 1]
 
 
+@pytest.mark.parametrize("call", [None, 5, "x", {"function": None}, {"function": []}, {"function": "x"}], ids=str)
+def test_a_native_call_of_another_shape_is_shown(call):
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    trajectory = Trajectory("test", turns=[Turn("a", "b", message=message)])
+    [turn] = body(trajectory)["turns"]
+    assert "calls" in json.dumps(turn)
+
+
 def test_a_reply_shows_reasoning_and_native_calls():
     assert body(with_tools())["turns"][0]["reply"] == {
         "role": "assistant",

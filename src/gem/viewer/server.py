@@ -8,13 +8,16 @@ GET /search?q=TEXT  numbers of the episodes that contain a text
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import socket
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from gem._internal.http_server import bind_socket
+from gem._internal.http_server import FULL, NO_SNIFF, STALL_S, HeaderRules, Refused, bind_socket, url_of
 from gem.errors import BadValue
 from gem.viewer.episodes import Json, body_of, dump, parse, searchable
 from gem.viewer.page import build_served_page
@@ -22,7 +25,11 @@ from gem.viewer.recordings import Recordings
 from gem.viewer.tokens import Vocabulary
 
 ROWS_PER_PAGE = 5_000
-_LOCAL = ("127.0.0.1", "::1", "localhost")
+MAX_CONNECTIONS = 128  # each has a thread
+HEAD_S = 20.0  # seconds for the headers of a request, from the end of the one before
+CHUNK_BYTES = 1 << 16
+
+logger = logging.getLogger(__name__)
 
 
 class ViewerServer(ThreadingHTTPServer):
@@ -46,35 +53,81 @@ class ViewerServer(ThreadingHTTPServer):
         self.socket.close()
         self.socket, self.server_name, self.server_port = listening, address, port
         self.recordings, self.vocabulary = recordings, vocabulary
-        name = f"[{address}]" if listening.family == socket.AF_INET6 else address
-        self.url = f"http://{name}:{port}/"
-        self.hosts = {f"{known}:{port}" for known in (name, "localhost")} if address in _LOCAL else None
+        self.url, self.rules = url_of(listening) + "/", HeaderRules(listening, host)
+        self.head_ends: dict[socket.socket, float] = {}  # open connection → time.monotonic() when its headers are late
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if len(self.head_ends) < MAX_CONNECTIONS:
+            self.head_ends[request] = time.monotonic() + HEAD_S
+            return super().process_request(request, client_address)
+        request.send(FULL)
+        self.shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """End connections that send their headers too slowly, several times a second."""
+        now = time.monotonic()
+        for connection, end in list(self.head_ends.items()):
+            if end < now:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    def shutdown_request(self, request: Any) -> None:
+        self.head_ends.pop(request, None)
+        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exc_info()[1], ConnectionError):  # a browser closes connections that it no longer needs
+        if not isinstance(sys.exc_info()[1], OSError):  # a browser closes connections that it no longer needs
             super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: ViewerServer
     protocol_version = "HTTP/1.1"
+    timeout = STALL_S
+
+    def handle_one_request(self) -> None:
+        self.server.head_ends[self.connection] = time.monotonic() + HEAD_S
+        super().handle_one_request()
+
+    def parse_request(self) -> bool:
+        """Read and check the headers of a request. Returns False if the request has been answered."""
+        if not super().parse_request():
+            return False
+        self.server.head_ends[self.connection] = float("inf")
+        headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in self.headers.items()]
+        try:
+            if self.headers.defects or self.headers.get_payload():  # the parser takes the lines after it for a body
+                raise Refused(400, "a line of the headers is not a header")
+            self.server.rules.check(headers)
+        except Refused as e:
+            self.close_connection = True  # there may be a body, which must not be read as the next request
+            self._reply(e.status, "text/plain", str(e))
+            return False
+        return True
 
     def do_GET(self) -> None:
+        try:
+            status, (kind, text) = 200, self._answer()
+        except Refused as e:
+            status, kind, text = e.status, "text/plain", str(e)
+        except (BadValue, ValueError, IndexError, KeyError, OSError) as e:
+            status, kind, text = 400, "text/plain", f"{type(e).__name__}: {e}"
+        except Exception:
+            logger.exception("GET %s failed", ascii(self.path[:200]))
+            status, kind, text = 500, "text/plain", "internal error; the server's log has details"
+        self._reply(status, kind, text)
+
+    def _answer(self) -> tuple[str, str]:
+        """Return the media type and text for the path of the request."""
         url = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
-        if self.server.hosts is not None and self.headers.get("Host") not in self.server.hosts:
-            return self._reply(403, "text/plain", "open the address that gem view printed")
-        try:
-            if url.path == "/":
-                self.server.recordings.update()
-                page = build_served_page(self.server.recordings, self.server.vocabulary)
-                return self._reply(200, "text/html", page)
-            answers = {"/rows": self._rows, "/body": self._body, "/search": self._search}
-            if url.path not in answers:
-                return self._reply(404, "text/plain", "no such page")
-            self._reply(200, "application/json", dump(answers[url.path](query)))
-        except (BadValue, ValueError, IndexError, KeyError, OSError) as e:
-            self._reply(400, "text/plain", f"{type(e).__name__}: {e}")
+        if self.path.startswith("/") and url.path == "/":
+            self.server.recordings.update()
+            return "text/html", build_served_page(self.server.recordings, self.server.vocabulary)
+        answers = {"/rows": self._rows, "/body": self._body, "/search": self._search}
+        if not self.path.startswith("/") or url.path not in answers:
+            raise Refused(404, "no such page")
+        return "application/json", dump(answers[url.path](query))
 
     def _rows(self, query: dict[str, str]) -> Json:
         first, rows = max(0, int(query["from"])), self.server.recordings.rows
@@ -99,10 +152,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(data)))
+        self.send_header("Connection", "close" if self.close_connection else "keep-alive")
         self.send_header("Cache-Control", "no-store")
-        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header(*NO_SNIFF)
         self.end_headers()
-        self.wfile.write(data)
+        for start in range(0, len(data), CHUNK_BYTES):  # the timeout holds for each chunk
+            self.wfile.write(data[start : start + CHUNK_BYTES])
 
     def log_message(self, format: str, *args: Any) -> None:
         """Print nothing per request."""

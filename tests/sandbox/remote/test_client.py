@@ -79,6 +79,26 @@ class Misbehaving:
         self.listener.close()
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b'{"status": "ok", "wall_s": ' + b"9" * 100_000 + b"}",
+        b'{"a": "\xff"}',
+        b"",
+        b"[]",
+    ],
+)
+@pytest.mark.parametrize("status", [b"200 OK", b"400 Bad Request", b"503 Failed"])
+def test_a_hostile_response_is_an_error_of_the_sandbox(body, status):
+    answer = b"HTTP/1.1 " + status + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    with Misbehaving(answer) as server, make_sandbox("remote", url=server.url, token="") as remote:
+        with pytest.raises(BadValue if status.startswith(b"400") else SandboxError) as caught:
+            remote.run("1")
+        assert len(str(caught.value)) < 1000
+
+
 def test_a_remote_sandbox_passes_the_sandbox_checks(remote):
     findings = check_sandbox(remote)
     assert [(finding.name, finding.detail) for finding in findings if finding.status == "failed"] == []

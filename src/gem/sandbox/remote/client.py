@@ -9,13 +9,14 @@ from dataclasses import asdict
 from typing import Any
 
 from gem._internal.http_client import HttpClient, HttpRequest, RequestError, bearer, check_url, wait_for
+from gem._internal.inbound import MESSAGE, loads
 from gem.errors import BadValue, SandboxError, require
 from gem.sandbox.base import Sandbox, Session
 from gem.sandbox.inputs import Job, as_base64
-from gem.sandbox.machine import HOME, FileEntry, Machine, MachineFiles, Typed, entries_of
-from gem.sandbox.machine_protocol import pack, unpack
+from gem.sandbox.machine import HOME, FileEntry, Machine, MachineFiles, Typed, entries_of, unpacked
+from gem.sandbox.machine_protocol import pack
 from gem.sandbox.remote import protocol
-from gem.sandbox.results import Case, Limits, Report, Result
+from gem.sandbox.results import Case, Limits, Report, Result, call_seconds
 
 GRACE_S = 60.0  # seconds added to the time limit of a run, for starting the run and transferring the result
 CONNECT_S = 10.0  # seconds to open a connection
@@ -120,7 +121,7 @@ class RemoteSession(Session):
         if self._closed:
             raise SandboxError("this session is closed")
         body = {"code": code, "wall_s": wall_s}
-        limit_s = self._limits.wall_s if wall_s is None else wall_s
+        limit_s = call_seconds(self._limits, wall_s)
         answer = self._sandbox._send("POST", f"{self._path}/cells", body, None, limit_s)
         return protocol.decoded(answer, Result)
 
@@ -158,11 +159,7 @@ class RemoteMachine(Machine):
         self._call("write", {"files": as_base64(pack(entries_of(files)))}, type(None))
 
     def entries(self, folder: str = "/") -> list[FileEntry]:
-        archive = self._call("entries", {"folder": folder}, bytes)
-        try:
-            return list(unpack(archive))
-        except (ValueError, TypeError) as e:
-            raise SandboxError(f"invalid response from the server: {e}") from e
+        return unpacked(self._call("entries", {"folder": folder}, bytes))
 
     def run(self, arguments: Sequence[str], *, stdin: bytes = b"", wall_s: float | None = None) -> Result:
         options = {"arguments": list(arguments), "stdin": as_base64(stdin), "wall_s": wall_s}
@@ -190,7 +187,7 @@ class RemoteMachine(Machine):
                 self._sandbox._send("DELETE", self._path)
 
     def _seconds(self, wall_s: float | None) -> float:
-        return self._limits.wall_s if wall_s is None else wall_s
+        return call_seconds(self._limits, wall_s)
 
     def _call(
         self, operation: str, arguments: Mapping[str, Any], kind: type[protocol.Decoded], seconds: float = 0.0
@@ -213,6 +210,8 @@ class RemoteMachine(Machine):
 
 
 class _Client(HttpClient):
+    max_body = 256 << 20  # files of a machine, in base64
+
     def __init__(self, url: str) -> None:
         super().__init__(extra="serve", timeout=GRACE_S, concurrency=MAX_CONNECTIONS, retries=0, backoff=0.0)
         self.url = url
@@ -222,7 +221,7 @@ class _Client(HttpClient):
         if not error.status:
             return SandboxError(f"{where} failed: {error}")
         message = _error_message(error)
-        if error.status == protocol.BAD_VALUE:
+        if error.status in (protocol.BAD_VALUE, protocol.TOO_LARGE):
             return BadValue(message)
         return SandboxError(f"{where} returned status {error.status}: {message}")
 
@@ -232,9 +231,10 @@ class _Client(HttpClient):
 
 def _parse(data: bytes) -> dict[str, Any]:
     try:
-        answer = json.loads(data)
+        bounds = MESSAGE._replace(bytes=len(data))  # that much was read already
+        answer = loads(data, "the response", bounds, keep_surrogates=True)  # names of files that are not UTF-8
     except ValueError as e:
-        raise RequestError(f"the response is not valid JSON: {e}", retryable=False) from None
+        raise RequestError(str(e), retryable=False) from None
     if not isinstance(answer, dict):
         raise RequestError(f"the response is not a JSON object: {answer!r:.80}", retryable=False)
     return answer
@@ -242,6 +242,6 @@ def _parse(data: bytes) -> dict[str, Any]:
 
 def _error_message(error: RequestError) -> str:
     try:
-        return str(json.loads(error.body)["error"])
+        return str(loads(error.body, "the response", MESSAGE)["error"])
     except (ValueError, KeyError, TypeError):
         return str(error)

@@ -17,8 +17,9 @@ base64, so that they can contain any bytes; files of machines are a base64 archi
 of a machine raises OSError, the response has {"os_error": [number, text, path]} instead of a value; if the machine has
 ended, it has {"failure": text}. The state of a machine is {"hash"}; the server keeps what it stands for. The body of an
 error response is ``{"error": text}``. Its status is 400 for an invalid request (BadValue), 401 for a wrong token, 404
-for an unknown path or method, and 503 for a failure of the sandbox (SandboxError). A run whose program fails has status
-200; its result describes the failure.
+for an unknown path or method, 413 for a body that is too large (BadValue), and 503 for a failure of the sandbox
+(SandboxError) or if too many requests are in progress. A run whose program fails has status 200; its result describes
+the failure.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from gem.sandbox.inputs import as_base64
 from gem.sandbox.results import Case, Limits
 
 Decoded = TypeVar("Decoded")
-OK, BAD_VALUE, UNAUTHORIZED, NOT_FOUND, FAILED = 200, 400, 401, 404, 503
+OK, BAD_VALUE, NOT_FOUND, TOO_LARGE, FAILED = 200, 400, 404, 413, 503
 
 
 class TypedFields(TypedDict):
@@ -74,5 +75,5 @@ def decoded(data: Any, kind: type[Decoded]) -> Decoded:
     """
     try:
         return msgspec.convert(data, kind)
-    except msgspec.ValidationError as e:
+    except (msgspec.ValidationError, UnicodeEncodeError) as e:  # the latter for half of a surrogate pair
         raise SandboxError(f"invalid response from the server: {e}") from e

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import hmac
 import json
 import threading
 import time
@@ -19,7 +18,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gem._internal.http_server import bind_socket
+from gem._internal.http_server import ServerLimits, bind_socket, make_server, url_of
+from gem._internal.inbound import FILE, loads
 from gem.errors import BadValue, CallerError, InfraError, SandboxError, require
 from gem.sandbox.base import Sandbox, Session
 from gem.sandbox.machine import Machine
@@ -27,9 +27,8 @@ from gem.sandbox.machine_protocol import pack, unpack
 from gem.sandbox.remote import protocol
 from gem.sandbox.results import Report, Result
 
-MAX_BODY_BYTES = 256 << 20
+LIMITS = ServerLimits(body_bytes=FILE.bytes, keep_alive_s=300)
 MAX_THREADS = 512  # requests served at the same time
-KEEP_ALIVE_S = 300  # seconds before an idle connection is closed
 SHUTDOWN_S = 5  # seconds for requests in flight to finish at shutdown
 SESSION_IDLE_S = 3600.0  # seconds before an idle session or machine may be closed
 
@@ -55,21 +54,12 @@ class SandboxServer:
     def __init__(self, sandbox: Sandbox, *, token: str, host: str = "127.0.0.1", port: int = 0) -> None:
         if not token:
             raise BadValue("a sandbox server requires a non-empty token")
-        self._api = _Api(sandbox, token)
-        uvicorn, app = require("uvicorn", extra="serve"), _app(self._api)
+        self._api = _Api(sandbox)
+        app = _app(self._api)
         self._socket = bind_socket(host, port)
-        address, port = self._socket.getsockname()[:2]
-        self.url = f"http://{address}:{port}"
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                log_level="warning",
-                access_log=False,
-                lifespan="off",
-                timeout_keep_alive=KEEP_ALIVE_S,
-                timeout_graceful_shutdown=SHUTDOWN_S,
-            )
-        )
+        self.url = url_of(self._socket)
+        options = {"lifespan": "off", "timeout_graceful_shutdown": SHUTDOWN_S}
+        self._server = make_server(app, self._socket, host, LIMITS, extra="serve", token=token, **options)
         self._thread: threading.Thread | None = None
 
     def serve_forever(self) -> None:
@@ -105,8 +95,8 @@ class _Api:
     An operation returns what response() can encode: plain data, bytes and dataclasses.
     """
 
-    def __init__(self, sandbox: Sandbox, token: str) -> None:
-        self.sandbox, self.authorization = sandbox, f"Bearer {token}".encode()
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
         self.threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="gem-sandbox-server")
         self.sessions: dict[str, Session] = {}
         self.machines: dict[str, Machine] = {}
@@ -256,15 +246,11 @@ def _app(api: _Api) -> Any:
 
 
 async def _answer(api: _Api, operation: Callable[..., Any], request: Any) -> tuple[int, Any]:
-    """Check the token and run an operation in a thread. Returns (HTTP status, response body), also for errors."""
-    body = await _body(request)
-    if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), api.authorization):
-        return protocol.UNAUTHORIZED, {"error": "wrong token"}
-    if body is None:
-        return protocol.BAD_VALUE, {"error": f"the body is larger than {MAX_BODY_BYTES} bytes"}
+    """Run an operation in a thread. Returns (HTTP status, response body), also for errors."""
+    body = await request.body()
 
     def work() -> Any:
-        return msgspec.to_builtins(operation(json.loads(body or b"{}"), **request.path_params))
+        return msgspec.to_builtins(operation(loads(body or b"{}", "the request"), **request.path_params))
 
     try:
         return protocol.OK, await asyncio.get_running_loop().run_in_executor(api.threads, work)
@@ -272,18 +258,8 @@ async def _answer(api: _Api, operation: Callable[..., Any], request: Any) -> tup
         return protocol.FAILED, {"error": str(e)}
     except CallerError as e:
         return protocol.BAD_VALUE, {"error": str(e)}
-    except (KeyError, TypeError, ValueError, AttributeError) as e:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as e:
         return protocol.BAD_VALUE, {"error": f"the request does not follow the protocol: {type(e).__name__}: {e}"}
-
-
-async def _body(request: Any) -> bytes | None:
-    """Return the body of a request, or None if the body is larger than MAX_BODY_BYTES."""
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > MAX_BODY_BYTES:
-            return None
-    return bytes(data)
 
 
 def _options(body: dict[str, Any]) -> dict[str, Any]:

@@ -18,8 +18,10 @@ from functools import wraps
 from typing import Any, TypedDict
 from zoneinfo import ZoneInfo
 
-from gem.errors import require
+from gem._internal.http_server import ServerLimits, bind_socket, make_server
+from gem.errors import BadValue, require
 
+LIMITS = ServerLimits(body_bytes=4 << 20)
 INSTRUCTIONS = (
     "Times are written as ISO 8601, like 2025-03-23T12:30:00. Time zones are names like Asia/Shanghai, or UTC."
 )
@@ -185,10 +187,16 @@ def main(argv: list[str] | None = None) -> None:
     server = build_server(args.log_level)
     if args.transport == "stdio":
         server.run("stdio")
-    elif args.transport == "sse":
-        server.run("sse", host=args.host, port=args.port, sse_path=args.path or "/sse")
+        return
+    if args.transport == "sse":
+        app = server.sse_app(sse_path=args.path or "/sse", host=args.host)
     else:
-        server.run("streamable-http", host=args.host, port=args.port, streamable_http_path=args.path or "/mcp")
+        app = server.streamable_http_app(streamable_http_path=args.path or "/mcp", host=args.host)
+    try:
+        listening = bind_socket(args.host, args.port)
+    except BadValue as e:
+        parser.exit(2, f"error: {e}\n")
+    make_server(app, listening, args.host, LIMITS, extra="mcp").run(sockets=[listening])
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ Needs the extra [search].
     GET  /health     {"status": "ok", …}
     GET  /metrics    metrics in the Prometheus text format
 
-Error responses are {"error": …}, with status 400 for an invalid request, 502 or 504 if a service behind the server
-failed or timed out, and 503 if too many queries are waiting.
+Error responses are {"error": …}, with status 400 for an invalid request, 413 for one that is too large, 502 or 504 if
+a service behind the server failed or timed out, and 503 if too many queries are waiting.
 
 /retrieve accepts two protocols. The server detects the encoding from the first byte of the body, because clients may
 send a wrong Content-Type. The response uses the same encoding.
@@ -40,15 +40,16 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 import msgspec
 
 from gem._internal.construction import warn_without_effect
-from gem._internal.http_server import BACKLOG, bind_socket
-from gem.errors import ToolError, require
+from gem._internal.http_server import ServerLimits, bind_socket, make_server, url_of
+from gem._internal.inbound import MESSAGE, check_json
+from gem.errors import BadInput, ToolError, require
 from gem.tools.search.corpus import Hit
 from gem.tools.search.index import Retriever
 
 MAX_QUERIES = 1024  # per request
 MAX_TOPK = 100
 MAX_URLS = 1024
-MAX_BODY_BYTES = 1 << 24
+LIMITS = ServerLimits(body_bytes=MESSAGE.bytes)
 MAX_WAITING = 10_000  # queries; further requests are refused with status 503
 SHUTDOWN_S = 10  # time limit for completing requests in flight when the server stops
 BUCKETS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -95,8 +96,9 @@ def decode_body(body: bytes, codec: Codec, kind: type[Body]) -> Body:
     try:
         if codec == "msgpack":
             return msgspec.msgpack.decode(body, type=kind)
+        check_json(body, "the request", MESSAGE)
         return msgspec.json.decode(body.removeprefix(b"\xef\xbb\xbf"), type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as e:
+    except (BadInput, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as e:
         raise BadRequest(f"the body must be a JSON object or a msgpack map; read as {codec}: {e}") from None
 
 
@@ -304,7 +306,7 @@ class _App:
         started, status, error, headers = time.perf_counter(), 200, "", {}
         self._metrics.in_flight.inc()
         try:
-            body = await _read_body(request)
+            body = await request.body()
             codec = codec_of(body)
             data = await answer(body, codec)
         except BadRequest as e:
@@ -323,20 +325,6 @@ class _App:
         if status != 200:
             data = encode(codec, {"error": error})
         return self._response(data, status_code=status, media_type=f"application/{codec}", headers=headers)
-
-
-async def _read_body(request: Any) -> bytes:
-    from starlette.requests import ClientDisconnect
-
-    data = bytearray()
-    try:
-        async for chunk in request.stream():
-            data += chunk
-            if len(data) > MAX_BODY_BYTES:
-                raise BadRequest(f"the body is larger than {MAX_BODY_BYTES} bytes")
-    except ClientDisconnect:
-        raise BadRequest("the client disconnected") from None  # the error is not sent, but counted in the metrics
-    return bytes(data)
 
 
 # --- process ---------------------------------------------------------------------------------------------------------
@@ -368,20 +356,14 @@ def serve(service: Service, host: str, port: int) -> None:
     Raises:
         BadValue: the address is not available.
     """
-    uvicorn = require("uvicorn", extra="search")
+    app = make_app(service)
     listener = bind_socket(host, port)
-    config = uvicorn.Config(
-        make_app(service),
-        log_level="warning",
-        access_log=False,
-        backlog=BACKLOG,
-        timeout_graceful_shutdown=SHUTDOWN_S,
-        lifespan="on",
-    )
-    server = uvicorn.Server(config)
-    print(f"serving on http://{host}:{listener.getsockname()[1]}/retrieve", flush=True)
+    server = make_server(app, listener, host, LIMITS, extra="search", timeout_graceful_shutdown=SHUTDOWN_S)
+    print(f"serving on {url_of(listener)}/retrieve", flush=True)
     try:
         server.run(sockets=[listener])
+    except KeyboardInterrupt:  # uvicorn raises the signal again when it has stopped
+        pass
     finally:
         listener.close()
     if not server.started:
