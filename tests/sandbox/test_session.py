@@ -279,6 +279,22 @@ time.sleep(600)
     assert shown(session.run("1")) == "1\n"
 
 
+@pytest.mark.parametrize("level", ["ns", "lsm"], indirect=True)
+def test_a_nested_answer_that_a_cell_forges_is_not_an_answer(session, monkeypatch):
+    monkeypatch.setattr(zygote_session, "HANGUP_S", 0.1)
+    cell = """
+import os, time
+said = b'{"exit_code": 0, "cpu_s": 0, "out_of_memory": false, "x": ' + b"[" * 3900 + b"\\n"
+for fd in range(3, 256):
+    try: os.write(fd, said)
+    except OSError: pass
+time.sleep(600)
+"""
+    result = session.run(cell)
+    assert result.state_lost and not result.ok
+    assert shown(session.run("1")) == "1\n"
+
+
 def test_sessions_are_independent(sandbox):
     with sandbox.session() as one, sandbox.session() as two:
         one.run("x = 1; open('file', 'w').close()")

@@ -8,9 +8,9 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from gem.errors import BadValue, SandboxError
+from gem.errors import SandboxError
 from gem.sandbox.base import Session
-from gem.sandbox.results import Limits, Result
+from gem.sandbox.results import Limits, Result, call_seconds
 
 LENGTH = struct.Struct(">I")  # length prefix of each message to the interpreter; forkserver/entry/cells.py reads it
 
@@ -44,9 +44,7 @@ class InterpreterSession(Session):
         self._interpreter = start() if at_once else None
 
     def run(self, code: str, *, wall_s: float | None = None) -> Result:
-        wall_s = self._limits.wall_s if wall_s is None else wall_s
-        if not 0 < wall_s < float("inf"):
-            raise BadValue(f"wall_s must be a finite number above 0, got {wall_s!r}")
+        wall_s = call_seconds(self._limits, wall_s)
         if self._owner != os.getpid():
             raise SandboxError("a session cannot be used in a forked process; create a new one there")
         with self._lock:

@@ -16,8 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from gem._internal.inbound import MESSAGE, check_json
 from gem.errors import BadValue, SandboxError
-from gem.sandbox.machine_protocol import EPOCH_S, FILE, FOLDER, LINK, FileEntry
+from gem.sandbox.machine_protocol import EPOCH_S, FILE, FOLDER, LINK, FileEntry, unpack
 from gem.sandbox.results import Result
 
 __all__ = [
@@ -206,6 +207,17 @@ def entries_of(files: MachineFiles) -> list[FileEntry]:
         if entry.kind not in (FILE, FOLDER, LINK):
             raise BadValue(f"kind of {entry.path!r} must be 'file', 'folder' or 'link', got {entry.kind!r}")
     return listed
+
+
+def unpacked(archive: bytes) -> list[FileEntry]:
+    """Return the entries of an archive that a machine sent. Raises SandboxError if it is not one."""
+    import msgspec
+
+    try:
+        check_json(archive[: archive.find(b"\n") + 1], "its table", MESSAGE._replace(bytes=len(archive)))
+        return msgspec.convert(list(map(tuple, unpack(archive))), list[FileEntry])
+    except (ValueError, TypeError) as e:
+        raise SandboxError(f"a machine sent an invalid archive: {e}") from e
 
 
 def _host_entries(source: Path, path: str) -> list[FileEntry]:

@@ -59,7 +59,11 @@ def unpack(data: bytes) -> Iterator[FileEntry]:
     if end < 0:
         raise ValueError("not an archive")
     start = end + 1
-    for path, kind, mode, mtime_s, size in json.loads(data[:end]):
+    try:
+        table = json.loads(data[:end])
+    except RecursionError:
+        raise ValueError("not an archive") from None
+    for path, kind, mode, mtime_s, size in table:
         yield FileEntry(path, data[start : start + size], kind, mode, mtime_s)
         start += size
     if start != len(data):

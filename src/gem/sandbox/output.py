@@ -1,15 +1,41 @@
-"""Capture the output of programs (stdout, stderr) in a limited number of bytes."""
+"""Read what runs send: output (stdout, stderr) in a limited number of bytes, and messages of limited size and depth."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import time
-from typing import Protocol
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from gem._internal.inbound import MESSAGE, loads
+from gem.errors import BadInput, SandboxError
 
 FLOOD_FACTOR = 32  # a program that writes more than this multiple of output_bytes is killed
 CHUNK = 1 << 16  # bytes per read
 PAUSE_S = 0.002  # between reads of pipes that held little, as many tiny writes would wake the host each time
+
+
+def decoded_message(data: bytes, source: str) -> Any:
+    """Decode JSON from a run or a server. Raises SandboxError if it is damaged or exceeds the bounds of MESSAGE."""
+    try:
+        return loads(data, source, MESSAGE, keep_surrogates=True)  # names of files that are not UTF-8
+    except BadInput as e:
+        raise SandboxError(str(e)) from e
+
+
+@contextlib.contextmanager
+def descriptors() -> Iterator[list[int]]:
+    """Context manager with a list of descriptors that it closes. Raises SandboxError if one cannot be made."""
+    fds: list[int] = []
+    try:
+        yield fds
+    except OSError as e:
+        raise SandboxError(f"could not start a run: {e}") from e
+    finally:
+        for fd in fds:
+            os.close(fd)
 
 
 class Sink(Protocol):
@@ -74,18 +100,18 @@ class OutputReader:
         self.others = select.poll()  # without the pipes
         self._next_read = 0.0  # value of time.monotonic()
 
-    def pipe(self, limit: int) -> tuple[int, int]:
-        """Create a pipe and capture up to ``limit`` bytes of its data.
+    def pipe(self, limit: int, writers: list[int]) -> int:
+        """Create a pipe and capture up to ``limit`` bytes of its data. Returns the read end, which this object closes.
 
-        Returns:
-            (read end, write end). This object closes the read end; the caller closes the write end.
+        The write end is added to ``writers``; the caller closes it.
         """
         reader, writer = os.pipe()
+        writers.append(writer)
         os.set_blocking(reader, False)
         os.fchmod(writer, 0o666)  # for programs that run as another user and open /dev/stdout
         self.captures[reader] = Capture(limit)
         self.watch(reader)
-        return reader, writer
+        return reader
 
     def watch(self, fd: int) -> None:
         self.watched.add(fd)

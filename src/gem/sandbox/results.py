@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from gem.errors import BadValue
 
 # Maps a path relative to the working directory to the content of the file.
 Files = Mapping[str, str | bytes]
+# The largest value of each limit. Above it the kernel refuses the number, or poll() the time.
+MOST = {"wall_s": 10**6, "cpu_s": 10**9, "memory_bytes": 1 << 50, "processes": 10**6}
+MOST |= {"disk_bytes": 1 << 50, "output_bytes": 1 << 50}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +33,7 @@ class Limits:
         network: whether the program may use the network.
 
     Raises:
-        BadValue: if a limit is not a finite number above zero.
+        BadValue: if a limit is not a number above 0, a whole one except for seconds, or is out of range.
     """
 
     wall_s: float = 10.0
@@ -41,16 +45,36 @@ class Limits:
     network: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("wall_s", "cpu_s", "memory_bytes", "processes", "disk_bytes", "output_bytes"):
-            value = getattr(self, name)
-            if value is None and name == "cpu_s":
-                continue
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-                raise BadValue(f"limit {name} must be a finite number above 0, got {value!r}")
+        for name in MOST:
+            if name != "cpu_s" or self.cpu_s is not None:
+                _check_limit(name, getattr(self, name))
+        if not isinstance(self.network, bool):
+            raise BadValue(f"limit network must be True or False, got {_shown(self.network)}")
 
     @property
     def cpu_seconds(self) -> float:
         return self.wall_s + 1 if self.cpu_s is None else self.cpu_s
+
+
+def call_seconds(limits: Limits, wall_s: float | None) -> float:
+    """Return the wall-clock limit of one call: ``wall_s``, or that of ``limits`` if it is None. Raises BadValue."""
+    if wall_s is None:
+        return limits.wall_s
+    _check_limit("wall_s", wall_s)
+    return wall_s
+
+
+def _check_limit(name: str, value: Any) -> None:
+    whole = not name.endswith("_s")
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not 0 < value <= MOST[name]:
+        kind = "whole number" if whole else "number"
+        raise BadValue(f"limit {name} must be a {kind} above 0 and at most {MOST[name]:,}, got {_shown(value)}")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, int) and value.bit_length() > 256:  # Python refuses to print long integers
+        return f"an integer of {value.bit_length()} bits"
+    return f"{value!r:.80}"
 
 
 class Status(str, Enum):

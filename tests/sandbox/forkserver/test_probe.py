@@ -230,6 +230,55 @@ print(probe.why_not("ns"))
     assert "not available: unshare: ENOSPC" in out
 
 
+FEW_FILES = """
+import os, resource, tempfile
+from gem.errors import SandboxError
+from gem.sandbox import make_sandbox
+from gem.sandbox.forkserver.host import probe
+probe.PAUSES_S = ()
+tempfile.tempdir = folder
+before = set(os.listdir("/proc/self/fd"))
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+"""
+
+
+@pytest.mark.parametrize("level", ["ns", "lsm"])
+@pytest.mark.parametrize("most", [64, 32])
+def test_a_level_holds_also_with_a_small_limit_on_open_files(level, most, tmp_path):
+    if probe.why_not(level):
+        pytest.skip(f"level {level} is not available here")
+    code = f"""folder, most, level = {str(tmp_path)!r}, {most}, {level!r}
+{FEW_FILES}
+print(repr(probe.why_not(level)))
+with make_sandbox("zygote", level=level) as sandbox:
+    print(sandbox.run("print(1)").stdout, end="")
+    with sandbox.session() as session:
+        print(session.run("2").stdout, end="")
+    if most < 64 and level == "ns":
+        try: sandbox.machine()
+        except SandboxError as e: print(e)
+"""
+    said, *machine = in_a_new_process(code)[0].split("\n1\n2\n")
+    assert said == "''"
+    if most < 64 and level == "ns":
+        assert "at most 32 files may be open" in machine[0] and "ulimit -n" in machine[0]
+
+
+@pytest.mark.parametrize("most", [8, 10, 12, 14, 16])
+def test_a_test_without_descriptors_names_the_limit_and_leaves_neither_files_nor_descriptors(most, tmp_path):
+    if probe.why_not("lsm"):
+        pytest.skip("this machine has no Landlock")
+    code = f"""folder, most = {str(tmp_path)!r}, {most}
+{FEW_FILES}
+for _ in range(2):
+    try: print("got", repr(probe.why_not("lsm")))
+    except SandboxError as e: print([part in str(e) for part in ("Too many open", "at most {most} files", "ulimit")])
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+print(set(os.listdir("/proc/self/fd")) - before, os.listdir(folder))
+"""
+    assert in_a_new_process(code)[0] == "[True, True, True]\n" * 2 + "set() []\n"
+
+
 # ---- the default
 
 

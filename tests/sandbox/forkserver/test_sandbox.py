@@ -278,6 +278,31 @@ def test_a_program_cannot_forge_its_result(sandbox):
     assert (result.exit_code, result.stdout) == (5, "")
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="without root, runs have no user of their own")
+def test_with_users_of_their_own_runs_leave_no_shared_memory_even_where_they_are_not_isolated():
+    bait = Path("/dev/shm", f"gem-test-{os.getpid()}")
+    bait.write_text("x")
+    bait.chmod(0o604)
+    program = f"""
+import os
+for name in ("one", "two"):
+    with open("/dev/shm/gem-{os.getpid()}-" + name, "w") as file: file.write("x")
+os.mkdir("/dev/shm/gem-{os.getpid()}-folder")
+open("/dev/shm/gem-{os.getpid()}-folder/file", "w").close()
+os.symlink({str(bait)!r}, "/dev/shm/gem-{os.getpid()}-link")
+print(len([name for name in os.listdir("/dev/shm") if name.startswith("gem-{os.getpid()}-")]))
+"""
+    try:
+        with make_sandbox("zygote", level="basic", limits=LIMITS) as sandbox:
+            assert sandbox.run(program).stdout == "4\n"
+            assert not [name for name in os.listdir("/dev/shm") if name.startswith(f"gem-{os.getpid()}-")]
+            assert [result.stdout for result in sandbox.run_tests(program, [Case()])] == ["4\n"]
+            assert not [name for name in os.listdir("/dev/shm") if name.startswith(f"gem-{os.getpid()}-")]
+        assert (bait.read_text(), bait.stat().st_mode & 0o777) == ("x", 0o604)
+    finally:
+        bait.unlink()
+
+
 @CONTAINED
 def test_no_process_outlives_its_run(sandbox):
     marker = f"{os.getpid()}.25"
@@ -395,6 +420,14 @@ def test_a_server_that_died_before_a_run_is_replaced(sandbox):
     for zygote in servers(sandbox):
         os.kill(inner_of(zygote), signal.SIGKILL)
     assert sandbox.run("print(2)").stdout == "2\n"
+
+
+@CONTAINED
+def test_a_relative_folder_for_temporary_files_is_usable(sandbox, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(host.tempfile, "tempdir", ".")  # as with TMPDIR=.
+    with make_sandbox("zygote", level=sandbox.level) as own:
+        assert own.run("print(open('a', 'w').write('xy'))").stdout == "2\n"
 
 
 @CONTAINED

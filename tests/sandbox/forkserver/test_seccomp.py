@@ -177,6 +177,18 @@ def test_an_old_landlock_is_completed(machine):
     assert {rules(name) for name in seccomp.FAKED_ATTRIBUTES if name in rules.numbers} == {PRETENDED}
 
 
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_program_with_a_user_of_its_own_changes_times_and_attributes_only_by_descriptor(machine):
+    rules = Rules(machine, fake_by_path=True)
+    assert {rules(name) for name in seccomp.FAKED_BY_PATH if name in rules.numbers} == {PRETENDED}
+    assert {rules(name) for name in ("fsetxattr", "fremovexattr", "fchmod", "fchmodat", "fchown")} == {ALLOWED}
+    assert rules("utimensat", 3, 0) == ALLOWED
+    # A path may be anywhere in memory, also where the lower or the upper half of its address is zero.
+    assert {rules("utimensat", 3, path) for path in (1, 1 << 32, 0x7FFF00000000, 0x12345678)} == {PRETENDED}
+    both = Rules(machine, fake_by_path=True, fake_attributes=True)
+    assert both("utimensat", 3, 0) == both("fsetxattr") == both("fchmod") == PRETENDED
+
+
 def test_the_numbers_are_those_of_the_kernel():
     header = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
     if not header.exists():
@@ -290,6 +302,63 @@ for take in (lambda: fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB), lambda: lib
         os.close(os.open(LIBRARY, os.O_RDWR | os.O_NONBLOCK))  # fails with EWOULDBLOCK if there is a lease
 
 
+CHANGES = """
+import os, sys
+for path in sys.argv[1:] or PATHS:
+    fd = None
+    for change in (
+        lambda: os.utime(path, (5, 5)), lambda: os.utime(path),
+        lambda: os.utime(path, ns=(7, 7), follow_symlinks=False),
+        lambda: call("utimensat", -100, path.encode(), None, 0),
+        lambda: os.utime(os.path.basename(path), dir_fd=os.open(os.path.dirname(path), os.O_PATH)),
+        lambda: os.utime(os.open(path, os.O_PATH)), lambda: os.utime(f"/proc/self/fd/{os.open(path, os.O_PATH)}"),
+        lambda: call("utimensat", os.open(path, os.O_PATH), b"", None, 0x1000),
+        lambda: os.utime(os.open(path, os.O_RDWR)), lambda: os.setxattr(path, "user.mine", b"1"),
+        lambda: os.setxattr(path, "user.mine", b"1", follow_symlinks=False), lambda: os.removexattr(path, "user.kept"),
+        lambda: os.setxattr(os.open(path, os.O_RDONLY), "user.mine", b"1"),
+        lambda: os.setxattr(os.open(path, os.O_PATH), "user.mine", b"1"),
+        lambda: os.setxattr(f"/proc/self/fd/{os.open(path, os.O_PATH)}", "user.mine", b"1"),
+        lambda: os.chmod(path, 0o700), lambda: os.chown(path, os.getuid(), -1),
+        lambda: call("utime", path.encode(), None), lambda: call("utimes", path.encode(), None),
+        lambda: call("futimesat", -100, path.encode(), None),
+    ):
+        try: change()
+        except (OSError, ValueError, TypeError): pass
+print("true")
+"""
+
+
+def state_of(path):
+    status = os.lstat(path)
+    attributes = {name: os.getxattr(path, name) for name in os.listxattr(path)}
+    return status.st_mode, status.st_uid, status.st_mtime_ns, status.st_ctime_ns, attributes
+
+
+def test_times_and_attributes_of_the_hosts_files_stay_although_anyone_may_write_to_them(sandbox, tmp_path):
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
+        folder.chmod(0o755)
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder").mkdir()
+    paths = [tmp_path / "file", tmp_path / "folder"]
+    for path, mode in zip(paths, (0o666, 0o777), strict=True):
+        path.chmod(mode)
+        os.setxattr(path, "user.kept", b"1")
+        os.utime(path, (1000, 1000))
+    before = [state_of(path) for path in paths]
+    found_by(sandbox, f"PATHS = {[*map(str, paths)]}\n{CHANGES}")
+    assert [state_of(path) for path in paths] == before
+
+
+@pytest.mark.parametrize("sandbox", ["ns"], indirect=True)
+def test_the_times_of_devices_stay_and_data_can_be_written_to_them(sandbox):
+    before = state_of("/dev/null"), state_of("/dev/urandom")
+    paths = ["/dev/null", "/dev/urandom", "/dev/full"]
+    writes = "print(os.write(os.open('/dev/null', os.O_RDWR), b'abc'), file=sys.stderr)"
+    result = sandbox.run(f"NUMBERS = {syscalls.NUMBERS}\n{CALL}\nPATHS = {paths}\n{CHANGES}\n{writes}")
+    assert (result.stdout, result.stderr) == ("true\n", "3\n")
+    assert (state_of("/dev/null"), state_of("/dev/urandom")) == before
+
+
 # ---- ordinary programs
 
 PROGRAMS = {
@@ -355,6 +424,26 @@ with tempfile.TemporaryDirectory() as folder:
 os.sync()
 """,
         "['copy', 'link'] text\n",
+    ),
+    "times": (
+        """
+import os, pathlib, shutil, subprocess, tarfile, zipfile
+def times(*paths): return {round(os.stat(path).st_mtime) for path in paths}
+open("a", "w").close(); os.mkdir("d"); os.symlink("nowhere", "d/link"); open("d/b", "w").close(); then = 1_000_000_000
+os.utime("a", (then, then)); os.utime("d/b", ns=(then * 10**9, then * 10**9)); os.utime("d/link", follow_symlinks=False)
+shutil.copy2("a", "c"); shutil.copytree("d", "e", symlinks=True)
+with tarfile.open("t", "w") as tar: tar.add("d")
+with tarfile.open("t") as tar: tar.extractall("out")
+with zipfile.ZipFile("z", "w") as archive: archive.write("a")
+with zipfile.ZipFile("z") as archive: archive.extractall("zip")
+with open("f", "w") as file: os.utime(file.fileno(), (then, then))
+os.utime("f", (then, then), dir_fd=os.open(".", os.O_RDONLY)); pathlib.Path("g").touch(); pathlib.Path("g").touch()
+subprocess.run("touch -d @1000000000 h; cp -p h i", shell=True, check=True)
+try: os.utime("none")
+except FileNotFoundError: pass
+print(len(times("a", "c", "d/b", "e/b", "out/d/b", "f", "h", "i")), os.readlink("e/link"), os.path.exists("zip/a"))
+""",
+        "1 nowhere True\n",
     ),
     "subprocess": (
         """

@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from gem._internal.inbound import MESSAGE, loads
 from gem.errors import SandboxError
 from gem.sandbox.base import Sandbox, Session
 from gem.sandbox.inputs import Job, as_base64, as_bytes
@@ -191,7 +192,7 @@ class RelayOutput:
         *lines, self._pending = (self._pending + data).split(b"\n")
         for line in lines:
             with contextlib.suppress(ValueError, TypeError, AttributeError):  # not a message of the relay
-                self._read_message(json.loads(line))
+                self._read_message(loads(line, "a message of the relay", MESSAGE))
 
     def _read_message(self, message: dict[str, Any]) -> None:
         for name, text in message.items():
@@ -209,7 +210,8 @@ class RelayOutput:
         self._answered_bytes += len(data)
         if self._answered_bytes <= self.answer_bytes:
             *lines, self._pending_answer = (self._pending_answer + data).split(b"\n")
-            self.answers += [dict(json.loads(line)) for line in lines]
+            bounds = MESSAGE._replace(bytes=self.answer_bytes)
+            self.answers += [dict(loads(bytes(line), "an answer", bounds, keep_surrogates=True)) for line in lines]
 
     def program_exit(self, relay: ProcessExit) -> ProcessExit:
         """Return how the program or its last cell ended. If the relay reported neither, return how the relay ended."""

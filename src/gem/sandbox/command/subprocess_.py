@@ -36,7 +36,7 @@ class SubprocessSandbox(CommandSandbox):
             "subprocess",
             "",
             {**guarantees, "wall": "the host's clock; kills the process group", "output": "counted as it is read"},
-            ["No isolation: a program can do whatever you can, and can outlive its run in a session of its own."],
+            ["No isolation: a program can do whatever you can, and leave processes, descriptors and shared memory."],
         )
 
     def _start(self, limits: Limits, *, for_session: bool) -> CommandProcess:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gem.errors import SandboxError
+from gem.sandbox.output import decoded_message
 from gem.sandbox.results import Limits
 
 ENGINES = ("podman", "docker")
@@ -169,7 +170,7 @@ class ContainerEngine:
     def isolation(self, image: str) -> str:
         """Return how machines of an image are isolated, in one line."""
         flags = self.flags(image)
-        info = json.loads(self.ask("info", "--format", "{{json .}}"))
+        info = decoded_message(self.ask("info", "--format", "{{json .}}"), f"the answer of {self.name} info")
         driver = info.get("store", {}).get("graphDriverName") or info.get("Driver") or "unknown storage"
         limits = "cgroups limit memory and processes" if flags.limited else "memory and processes are not limited"
         given = " ".join((*self.storage, *flags.options, *flags.ulimits))

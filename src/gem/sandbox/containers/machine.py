@@ -28,7 +28,7 @@ from gem.sandbox.containers.shell import ContainerShell, serve_program
 from gem.sandbox.machine import FILE, FOLDER, LINK, STATES, FileEntry, Machine, MachineFiles, entries_of
 from gem.sandbox.output import Capture
 from gem.sandbox.process import CommandProcess
-from gem.sandbox.results import Limits, Result, Status
+from gem.sandbox.results import Limits, Result, Status, call_seconds
 
 MIN_DISK_BYTES = 1 << 30  # of limits.disk_bytes for files that the host reads; a container has no disk limit
 _WAIT = ("/bin/sh", "-c", "exec sleep 1000000000")  # process 1, unless the image has an entry point
@@ -117,7 +117,7 @@ class ContainerMachine(Machine):
             self._give_up("no shell can be started in it")  # such as after a bomb
             return Result(status=Status.KILLED, exit_code=None, state_lost=True, wall_s=time.monotonic() - start)
         start = time.monotonic()
-        why = shell.run(command, self.limits.wall_s if wall_s is None else wall_s)
+        why = shell.run(command, call_seconds(self.limits, wall_s))
         elapsed_s = time.monotonic() - start
         if why is not None:
             try:
@@ -180,7 +180,7 @@ class ContainerMachine(Machine):
         for name, value in (environment or {}).items():
             call += ["--env", f"{name}={value}"]
         before = {1, *self._processes()}
-        start, seconds = time.monotonic(), self.limits.wall_s if wall_s is None else wall_s
+        start, seconds = time.monotonic(), call_seconds(self.limits, wall_s)
         kept = Capture(self.limits.output_bytes)
         command = self.engine.command(*call, self.name, *arguments)
         with contextlib.closing(CommandProcess(command, folder=self.engine.folder)) as client:
@@ -387,9 +387,9 @@ def _parsed(line: str) -> tuple[int, int] | None:
     """Return the id and the parent of a process from a line of _LIST; None for a zombie, parent 0 if unknown."""
     pid, _, rest = line.partition(" ")
     fields = rest.rpartition(")")[2].split()
-    if not pid.isdigit() or fields[:1] == ["Z"]:
+    if not pid.isdecimal() or fields[:1] == ["Z"]:
         return None
-    return int(pid), int(fields[1]) if len(fields) > 1 and fields[1].isdigit() else 0
+    return int(pid), int(fields[1]) if len(fields) > 1 and fields[1].isdecimal() else 0
 
 
 def _changed(diff: bytes) -> set[str]:

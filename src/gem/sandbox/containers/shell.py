@@ -7,6 +7,7 @@ own report and forge it; exit statuses are observations, never rewards.
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 import shlex
 import time
@@ -57,8 +58,8 @@ class ShellOutput:
         if self._reported.endswith(self._end):
             text = self._reported[: -len(self._end)].decode("utf-8", "surrogateescape")
             code, pids, folder, exports = [*text.split("\n", 3), "", "", ""][:4]
-            listed = {int(word) for word in pids.replace("/proc/", "").split() if word.isdigit()}
-            self.report = int(code) if code.isdigit() else 1, folder, listed, exports
+            listed = set(map(int, re.findall(r"/proc/([0-9]{1,9})(?!\S)", pids)))  # a command may forge all of this
+            self.report = int(code) if re.fullmatch("[0-9]{1,9}", code) else 1, folder, listed, exports
 
     def finish(self) -> None:
         """Keep what may have been the start of a report."""

@@ -58,17 +58,18 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = 
     checked(_libc.mount(*arguments, ctypes.c_ulong(flags), data.encode() or None), f"mount on {target}")
 
 
-def set_read_only(target: str) -> None:
+def set_read_only(target: str, *, device: bool = False) -> None:
     """Make a mount and all mounts below it read-only, and disable device files and set-user-id programs.
 
-    Before Linux 5.12, the mounts below it are not changed.
+    Before Linux 5.12, the mounts below it are not changed. A ``device`` still takes data, but keeps its times and mode.
     """
-    attributes = struct.pack("QQQQ", READ_ONLY | NO_SUID | NO_DEVICES, 0, 0, 0)
+    flags = READ_ONLY | NO_SUID | (0 if device else NO_DEVICES)
+    attributes = struct.pack("QQQQ", flags, 0, 0, 0)
     at_cwd, at_recursive = -100, 0x8000
     try:
         syscall("mount_setattr", at_cwd, target.encode(), at_recursive, attributes, len(attributes))
     except OSError:  # before Linux 5.12
-        mount("", target, flags=BIND | REMOUNT | READ_ONLY | NO_SUID | NO_DEVICES)
+        mount("", target, flags=BIND | REMOUNT | flags)
 
 
 def change_root(folder: str) -> None:

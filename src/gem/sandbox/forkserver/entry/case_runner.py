@@ -238,12 +238,20 @@ class CaseRunner:
                     os.chmod(folder, 0o1777 if self.level == "ns" else 0o700)
                 empty(folder)
                 if owned:  # marks for the next test (297_traces_for_the_next_test)
-                    os.utime(folder, (0, 0))
-                    for name in os.listxattr(folder):
-                        if name.startswith(("user.", "system.posix_acl_")):
-                            os.removexattr(folder, name)
+                    _remove_marks(folder)
         except OSError as e:
             raise CleanupError from e
+
+
+def _remove_marks(folder: str) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # level "lsm" refuses these calls for paths
+    try:
+        os.utime(fd, (0, 0))
+        for name in os.listxattr(fd):
+            if name.startswith(("user.", "system.posix_acl_")):
+                os.removexattr(fd, name)
+    finally:
+        os.close(fd)
 
 
 class GroupUsage:

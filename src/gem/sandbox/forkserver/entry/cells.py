@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import fcntl
 import io
 import json
 import linecache
@@ -29,7 +28,6 @@ from typing import Any, NoReturn
 from gem.sandbox.forkserver.entry import program
 
 CHANNEL = 3  # index of the socket among the descriptors
-FIRST_OWN_FD = 64  # above the descriptors that a cell is likely to use
 LENGTH = struct.Struct(">I")  # as in interpreter_session.py; this file runs without gem
 INTERRUPT = LENGTH.pack(0)  # an empty message
 
@@ -53,8 +51,8 @@ class CellInterpreter:
 
     def __init__(self, channel: int) -> None:
         self.pid = os.getpid()
-        self.kept = [_moved(fd) for fd in (0, 1, 2)]  # copies, because a cell can close its streams
-        self.channel = socket.socket(fileno=_moved(channel))
+        self.kept = [program.own_descriptor(fd) for fd in (0, 1, 2)]  # copies, because a cell can close its streams
+        self.channel = socket.socket(fileno=program.own_descriptor(channel))
         os.close(channel)
         if os.getpgrp() != self.pid:  # the whole group is interrupted, to interrupt commands that a cell waits for
             os.setpgid(0, 0)
@@ -175,10 +173,6 @@ def _exit_code(ending: BaseException | None) -> int:
     if isinstance(ending, SystemExit):
         return ending.code & 0xFF if isinstance(ending.code, int) else int(ending.code is not None)
     return int(ending is not None)
-
-
-def _moved(fd: int) -> int:
-    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_FD)
 
 
 def _cpu_seconds() -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import select
@@ -21,6 +20,7 @@ from typing import Any, NoReturn
 
 from gem.sandbox.forkserver import linux
 from gem.sandbox.forkserver.entry.machine_terminal import Terminal, become
+from gem.sandbox.forkserver.entry.program import own_descriptor
 from gem.sandbox.forkserver.limits.processes import stat_fields
 from gem.sandbox.machine_protocol import (
     EPOCH_S,
@@ -35,7 +35,6 @@ from gem.sandbox.machine_protocol import (
 
 CHANNEL = 3  # index of the socket among the descriptors
 COMMANDS, ANSWERS = 62, 61  # descriptors of the shell
-FIRST_OWN_FD = 64  # above those that a shell uses; none is inherited
 ANSWER_BYTES = 1 << 20  # more is not kept: a command may export variables without end
 HANGUP_S = 0.5  # time for the shell to answer after its command was killed
 STOP_S = 10.0  # time for killed processes to vanish
@@ -381,7 +380,7 @@ class Init:
 
 def _moved(fd: int) -> int:
     """Give a descriptor a number above those that a shell uses."""
-    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_FD)
+    moved = own_descriptor(fd)
     os.close(fd)
     return moved
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import builtins
 import contextlib
+import fcntl
 import functools
 import importlib
 import io
@@ -22,6 +23,7 @@ from typing import Any, NoReturn
 NAME = "main.py"
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes of a command that cannot be executed, as in a shell
 FLUSH = getattr(signal, "SIGRTMAX", 1) - 1  # 0 if the system has no real-time signals
+FIRST_OWN_FD = 64  # above the descriptors that a cell or a shell is likely to use
 TRACEBACK_FRAMES = 1000  # maximum number of frames in a traceback, as in an interpreter without gem
 # If two of these modules have the same name, the later one has precedence: collections.Counter over typing.Counter.
 PRELUDE = (
@@ -55,6 +57,12 @@ def run_command(options: Mapping[str, Any], fds: Sequence[int]) -> NoReturn:
     except OSError as e:
         os.write(2, f"{command[0]}: {e.strerror}\n".encode("utf-8", "replace"))
         os._exit(NOT_EXECUTABLE if isinstance(e, PermissionError) else NOT_FOUND)
+
+
+def own_descriptor(fd: int) -> int:
+    """Return a copy of a descriptor that programs do not inherit, with a high number if the limit allows it."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_OWN_FD if most < 0 else min(FIRST_OWN_FD, most // 2))
 
 
 def open_streams(*, unbuffered: bool = False) -> None:

@@ -26,7 +26,7 @@ from gem.sandbox.forkserver.entry.case_runner import CaseReport
 from gem.sandbox.forkserver.host.execution import Launcher, NewRun, RunExit, run_status
 from gem.sandbox.forkserver.protocol import in_memory
 from gem.sandbox.inputs import Job, as_bytes
-from gem.sandbox.output import OutputReader
+from gem.sandbox.output import OutputReader, descriptors
 from gem.sandbox.results import Case, Result, Status
 
 MAX_PARALLEL = 4  # runners of a program
@@ -213,19 +213,16 @@ class Runner:
         self.reports, self.reported_cpu_s = 0, 0.0
         options: dict[str, Any] = {"function": job.function, "level": level}
         options |= {"wall_s": job.limits.wall_s, "cpu_s": job.limits.cpu_seconds}
-        limits = replace(job.limits, processes=job.limits.processes + 1)  # one for the runner itself
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+            fds = theirs.enter_context(descriptors())
             self.channel, channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             ours.callback(self.channel.close)
             theirs.callback(channel.close)
-            self.errors, errors = reader.pipe(RUNNER_ERRORS_BYTES)
+            self.errors = reader.pipe(RUNNER_ERRORS_BYTES, fds)
             ours.callback(reader.close, self.errors)
-            theirs.callback(os.close, errors)
-            null, source = in_memory(b""), in_memory(as_bytes(job.program))
-            theirs.callback(os.close, null)
-            theirs.callback(os.close, source)
-            fds = [null, errors, errors, channel.fileno(), source]
-            self.launch = launch(NewRun("tests", options, fds, limits))
+            fds += (in_memory(content) for content in (b"", as_bytes(job.program)))
+            errors, null, source = fds
+            self.launch = launch(NewRun("tests", options, [null, errors, errors, channel.fileno(), source], job.limits))
             ours.callback(self.launch.close)
             for fd in (self.channel.fileno(), self.launch.fileno()):
                 reader.watch(fd)
@@ -240,14 +237,13 @@ class Runner:
         if self.job.function is not None:
             inputs.append(as_bytes(case.arguments or ""))
             limits.append(value_bytes)
-        readers, writers = zip(*map(self.reader.pipe, limits), strict=True)
-        fds = [in_memory(inputs[0]), *writers[:2], *map(in_memory, inputs[1:]), *writers[2:]]
-        try:
-            send_test(self.channel, case_runner.request(value_bytes, case.any_sequence), fds)
-        finally:
-            for fd in fds:
-                os.close(fd)
-        self.sent.append(SentTest(index, readers, value_bytes))
+        with descriptors() as fds:
+            fds += map(in_memory, inputs)
+            pipes = tuple(self.reader.pipe(limit, fds) for limit in limits)
+            files, writers = fds[: len(inputs)], fds[len(inputs) :]
+            given = [files[0], *writers[:2], *files[1:], *writers[2:]]
+            send_test(self.channel, case_runner.request(value_bytes, case.any_sequence), given)
+        self.sent.append(SentTest(index, pipes, value_bytes))
         if self.compiled and len(self.sent) == 1:
             self._begin(self.job.limits.wall_s + GRACE_S)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import select
 import socket
@@ -20,7 +19,7 @@ from typing import Any, TypeAlias
 from gem.errors import SandboxError
 from gem.sandbox.forkserver.protocol import in_memory
 from gem.sandbox.inputs import Job, as_bytes
-from gem.sandbox.output import OutputReader
+from gem.sandbox.output import OutputReader, decoded_message, descriptors
 from gem.sandbox.process import ProcessExit, status_of
 from gem.sandbox.results import Limits, Result, Status
 
@@ -207,7 +206,7 @@ class Launch:
             raise ServerDied("the fork server of the sandbox died during a run", started=self._started)
         *lines, self._received = (self._received + part).split(b"\n")
         for line in lines:
-            self._handle(json.loads(line))
+            self._handle(decoded_message(line, "a message of the fork server"))
         return True
 
     def _handle(self, message: Mapping[str, Any]) -> None:
@@ -233,13 +232,10 @@ def execute(launch: Launcher, job: Job) -> Result:
     entry, limits = "exec" if job.command else "program", job.limits
     options: dict[str, Any] = {"command": job.command} if job.command else {"source": as_bytes(job.program)}
     with contextlib.closing(OutputReader()) as listener:
-        (out, to_out), (err, to_err) = (listener.pipe(limits.output_bytes) for _ in range(2))
-        given = [in_memory(as_bytes(job.stdin)), to_out, to_err]
-        try:
+        with descriptors() as given:
+            given.append(in_memory(as_bytes(job.stdin)))
+            out, err = (listener.pipe(limits.output_bytes, given) for _ in range(2))
             run = launch(NewRun(entry, options, given, limits, job.files))
-        finally:
-            for fd in given:
-                os.close(fd)
         with contextlib.closing(run):
             run.wait_until_started()
             start = time.monotonic()

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from gem.sandbox.forkserver.host.execution import Launch, Launcher, NewRun
-from gem.sandbox.output import OutputReader
+from gem.sandbox.output import OutputReader, descriptors
 from gem.sandbox.results import Limits, Status
 
 LIFETIME_CPU_S = 1e6  # CPU limit of a lasting run; its cells or commands have limits of their own
@@ -40,18 +40,14 @@ class LastingRun:
         self.outputs: list[int] = []
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             ours.callback(self.listener.close)
+            fds = theirs.enter_context(descriptors())
             self.channel, channel = socket.socketpair()
             ours.callback(self.channel.close)
             theirs.callback(channel.close)
-            fds = [os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)]
-            theirs.callback(os.close, fds[0])
-            for _ in range(streams):
-                reader, writer = self.listener.pipe(limits.output_bytes)
-                theirs.callback(os.close, writer)
-                self.outputs.append(reader)
-                fds.append(writer)
-            fds = [*fds[:2], fds[-1], channel.fileno()]
-            self.launch = launch(NewRun(entry, options, fds, replace(limits, cpu_s=LIFETIME_CPU_S)))
+            fds.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+            self.outputs += [self.listener.pipe(limits.output_bytes, fds) for _ in range(streams)]
+            given = [*fds[:2], fds[-1], channel.fileno()]
+            self.launch = launch(NewRun(entry, options, given, replace(limits, cpu_s=LIFETIME_CPU_S)))
             ours.callback(self.launch.close)
             self._finalizer = weakref.finalize(self, _end, self.launch, ours.pop_all(), os.getpid())
             self._finalizer.atexit = False  # at exit, the sandbox kills the remaining runs

@@ -19,7 +19,9 @@ from pathlib import Path
 from gem.errors import SandboxError
 from gem.sandbox.forkserver.host.execution import START_S, Launch, NewRun, ServerDied, SetupFailed, readable
 from gem.sandbox.forkserver.limits import cgroup
+from gem.sandbox.forkserver.limits.monitor import TESTS
 from gem.sandbox.forkserver.protocol import CONTROL, RunRequest, ServerSettings, job_file
+from gem.sandbox.output import decoded_message, descriptors
 
 DEATH_S = 10.0  # time for a server to exit after its control socket was closed
 _GEM = Path(__file__).resolve().parents[3]
@@ -71,11 +73,12 @@ class Zygote:
             readable=readable_folders(),
             hidden=str(_GEM),  # the package contains expected outputs of built-in tasks
             path=program_path(),
-            folder=tempfile.gettempdir(),
+            folder=os.path.abspath(tempfile.gettempdir()),
             network=network,
             cgroups=os.environ.get(cgroup.SETTING) != "0",
         )
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, CONTROL)
+        with descriptors():
+            self._control, theirs = socket.socketpair(socket.AF_UNIX, CONTROL)
         try:
             with theirs:
                 self._process = _start(theirs.fileno(), settings)
@@ -106,7 +109,7 @@ class Zygote:
             answer = b""
         if not answer:
             raise SandboxError(f"the fork server of level {self.level!r} died during startup")
-        message = json.loads(answer)
+        message = decoded_message(answer, "the first message of a fork server")
         if "failed" in message:
             raise SetupFailed(message)
 
@@ -118,20 +121,17 @@ class Zygote:
             SandboxError: if no descriptors are left.
         """
         limits = run.limits
-        request = RunRequest(run.entry, limits.cpu_seconds, limits.memory_bytes, limits.processes, limits.disk_bytes)
-        try:
+        processes = limits.processes + (run.entry == TESTS)  # one for the test runner
+        request = RunRequest(run.entry, limits.cpu_seconds, limits.memory_bytes, processes, limits.disk_bytes)
+        with descriptors() as fds:
             ours, theirs = socket.socketpair()
-            job = job_file(run.options, run.files)
-        except OSError as e:
-            raise SandboxError(f"could not start a run: {e}") from e
-        try:
-            self._send(request.packed(), [theirs.fileno(), job, *run.fds])
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-            os.close(job)
+            try:
+                with theirs:
+                    fds.append(job_file(run.options, run.files))
+                    self._send(request.packed(), [theirs.fileno(), *fds, *run.fds])
+            except BaseException:
+                ours.close()
+                raise
         return Launch(ours, self.close)
 
     def _send(self, data: bytes, fds: Sequence[int]) -> None:

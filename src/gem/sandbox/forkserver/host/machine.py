@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -23,9 +22,11 @@ from gem.sandbox.machine import (
     entries_of,
     load_archive,
     save_archive,
+    unpacked,
 )
-from gem.sandbox.machine_protocol import EPOCH_S, HEAD_BYTES, SIZES, message, pack, unpack
-from gem.sandbox.results import Limits, Result, Status
+from gem.sandbox.machine_protocol import EPOCH_S, HEAD_BYTES, SIZES, message, pack
+from gem.sandbox.output import decoded_message
+from gem.sandbox.results import Limits, Result, Status, call_seconds
 
 ANSWER_S = 60.0  # time for process 1 to answer, even on a busy machine
 DEATH_S = 10.0  # time for a machine to end after process 1 closed its socket
@@ -132,7 +133,7 @@ class ZygoteMachine(LastingRun, Machine):
         self._request({"do": "write"}, pack(entries_of(files)))
 
     def entries(self, folder: str = "/") -> list[FileEntry]:
-        return list(unpack(self._pack(folder)[1]))
+        return unpacked(self._pack(folder)[1])
 
     def stop(self, *, keep: Iterable[int] = ()) -> None:
         self._request({"do": "stop", "keep": list(keep)})
@@ -170,8 +171,9 @@ class ZygoteMachine(LastingRun, Machine):
         self, head: Mapping[str, Any], body: bytes, wall_s: float | None
     ) -> tuple[Status | None, tuple[dict[str, Any], bytes] | None]:
         """Send a request and cancel it at a limit. Returns the limit or None, and the answer, None if there is none."""
+        seconds = call_seconds(self.limits, wall_s)
         self._send(head, body)
-        deadline = time.monotonic() + (self.limits.wall_s if wall_s is None else wall_s)
+        deadline = time.monotonic() + seconds
         why, answer = self._answer(deadline, limited=True)
         if why is not None:
             self._send({"do": "cancel"})
@@ -194,7 +196,7 @@ class ZygoteMachine(LastingRun, Machine):
             self.launch.busy(cpu_s)
             yield
             kept = True
-        except OSError:
+        except (OSError, BadValue):
             kept = True
             raise
         finally:
@@ -274,7 +276,7 @@ class ZygoteMachine(LastingRun, Machine):
         end = SIZES.size + head_size + body_size
         if len(self._received) < end:
             return None
-        head = json.loads(self._received[SIZES.size : SIZES.size + head_size])
+        head = decoded_message(bytes(self._received[SIZES.size : SIZES.size + head_size]), "an answer of a machine")
         body = bytes(self._received[SIZES.size + head_size : end])
         del self._received[:end]
         return head, body

@@ -8,12 +8,13 @@ SandboxError, so that a shortage never leads to a lower level.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
-import json
 import logging
 import os
 import platform
+import resource
 import shutil
 import sys
 import tempfile
@@ -21,6 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from gem._internal.inbound import MESSAGE, loads
 from gem.errors import BadValue, SandboxError, did_you_mean
 from gem.sandbox.forkserver import syscalls
 from gem.sandbox.forkserver.host.execution import SetupFailed, execute
@@ -34,6 +36,7 @@ from gem.sandbox.results import Limits, Report, Result, Status
 LEVELS = ("ns", "lsm", "basic")  # from the highest to the lowest isolation
 LOWEST_DEFAULT = "lsm"
 PAUSES_S = (0.1, 0.3, 1.0, 2.0)  # before the test is repeated
+FEW_FILES = 64  # open files; with less, machines do not work, and levels may not be testable
 PATIENCE_S = 60.0  # a test that is undecided after this time is not repeated
 # What a system call reports during a shortage. All other errors are decisions of the kernel.
 SHORTAGES = frozenset(
@@ -177,26 +180,37 @@ def why_not(level: str) -> str:
             pause_s = next(pauses_s, None)
             if pause_s is None or time.monotonic() > give_up:
                 raise SandboxError(
-                    f"could not test whether sandbox level {level!r} holds: {e}; try again, or name another level "
-                    "with GEM_SANDBOX_LEVEL"
+                    f"could not test whether sandbox level {level!r} holds: {e}; {_files_hint()}try again, or name "
+                    "another level with GEM_SANDBOX_LEVEL"
                 ) from e
             time.sleep(pause_s)
+
+
+def _files_hint(*, hard: bool = False) -> str:
+    """Return what to do about a low limit on open files, which fork servers raise to the hard one; empty if not low."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[hard]
+    low = 0 <= most < FEW_FILES
+    return f"at most {most} files may be open: raise that with ulimit -n {4 * FEW_FILES}, " if low else ""
 
 
 def report(level: str) -> Report:
     """Report what a level enforces, and why the higher levels are not available."""
     notes = [_reason(higher) or f"level {higher!r} is available" for higher in LEVELS[: LEVELS.index(level)]]
     if level == "basic":
-        notes.append("programs can read and change whatever their user can, and use the network")
+        notes.append("programs can read and change whatever their user can, use the network and leave IPC objects")
+    elif level == "lsm" and os.getuid() == 0:
+        notes.append("not enforced: programs can set times of devices, and of readable files that anyone may write to")
+    elif level == "lsm":
+        notes.append("modes, times and attributes that programs set have no effect: Landlock does not cover them")
     if "freeze" not in cgroup.available():
         notes.append("not enforced: processes that continue each other are not stopped between the cells of a session")
     if os.getuid() != 0:
         notes.append(
             "not enforced: what the kernel limits by user, such as memory of pipes and descriptors in flight, is shared"
         )
-    machines = MACHINES if level == "ns" and bash() else None
+    machines = MACHINES if level == "ns" and bash() and not _files_hint(hard=True) else None
     if machines is None:
-        notes.append("no machines: they need level 'ns' and bash")
+        notes.append(f"no machines: they need level 'ns', bash and {FEW_FILES} open files")
     return Report("zygote", level, {**_GUARANTEES[level], **enforced_by(level)}, notes, machines)
 
 
@@ -226,6 +240,8 @@ def require_machines(level: str) -> None:
         )
     if not bash():
         raise SandboxError(f"a machine needs bash, which is not in {SHELL_PATH}; install the package bash")
+    if hint := _files_hint(hard=True):
+        raise SandboxError(f"a machine needs {FEW_FILES} open files; {hint}and try again")
 
 
 def run_once(level: str, source: bytes, limits: Limits) -> Result:
@@ -248,19 +264,24 @@ def _test(level: str) -> str:
     Raises:
         SandboxError: if it could not be decided.
     """
-    with tempfile.TemporaryDirectory(prefix="gem-probe-") as folder:
-        secret = Path(folder, "secret")
-        secret.write_text("secret")
-        values: dict[str, Any] = {"secret": str(secret), "beside": f"{folder}/new", "host": os.getpid()}
+    folder = tempfile.mkdtemp(prefix="gem-probe-")
+    secret, beside = f"{folder}/secret", f"{folder}/new"
+    try:
+        os.chmod(folder, 0o755)  # for all users, so that it is the level that refuses to read
+        Path(secret).write_text("secret")
+        values: dict[str, Any] = {"secret": secret, "beside": beside, "host": os.getpid()}
         source = _PROGRAM.format(**values, own_pids=level == "ns", most=_FORKS)
-        try:
-            return _escapes(level, run_once(level, source.encode(), Limits(processes=_PROCESS_LIMIT, wall_s=30)))
-        except SetupFailed as e:
-            if e.errno in SHORTAGES and not (e.errno == errno.ENOSPC and _namespaces_are_disabled()):
-                raise
-            if e.errno is None:
-                raise
-            return e.reason
+        return _escapes(level, run_once(level, source.encode(), Limits(processes=_PROCESS_LIMIT, wall_s=30)))
+    except SetupFailed as e:
+        short = e.errno in SHORTAGES and not (e.errno == errno.ENOSPC and _namespaces_are_disabled())
+        if short or e.errno is None:
+            raise
+        return e.reason
+    finally:
+        for path in (secret, beside):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)  # by name: tempfile opens the folder to empty it, for which no descriptor may be left
+        os.rmdir(folder)
 
 
 def _escapes(level: str, result: Result) -> str:
@@ -271,7 +292,7 @@ def _escapes(level: str, result: Result) -> str:
     """
     line, _, forked = result.stdout.partition("\n")
     try:
-        found = json.loads(line)
+        found = loads(line, "the output", MESSAGE)
     except ValueError:
         raise SandboxError(f"a test program ended with {result.status}: {result.stderr.strip()[-300:]}") from None
     attempts: dict[str, int] = found["attempts"]

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import msgspec
 
+from gem._internal.inbound import MESSAGE, check_json
 from gem.errors import SandboxError
 from gem.sandbox.admission import admission
 from gem.sandbox.forkserver.host.execution import START_S, Launcher, RunExit, run_status
@@ -177,6 +178,7 @@ class _Interpreter(LastingRun):
 
 
 def _decoded(answer: bytes) -> CellAnswer | None:
-    with contextlib.suppress(msgspec.DecodeError):
+    with contextlib.suppress(ValueError):
+        check_json(answer, "an answer of an interpreter", MESSAGE)
         return msgspec.json.decode(answer, type=CellAnswer)
     return None

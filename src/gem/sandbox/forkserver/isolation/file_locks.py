@@ -1,7 +1,8 @@
-"""A replacement for fcntl.flock() in sandboxes, where the system call has no effect; see docs/design/sandbox.md.
+"""Replacements for functions of Python whose system calls have no effect in sandboxes; see docs/design/sandbox.md.
 
-It locks files that the program can write, by means of record locks. Unlike the original, a lock is not inherited by a
-forked process, and a process loses its lock when it closes any descriptor of the file.
+fcntl.flock() locks files that the program can write, by means of record locks. Unlike the original, a lock is not
+inherited by a forked process, and a process loses its lock when it closes any descriptor of the file. os.utime() sets
+the times of a path through a descriptor.
 """
 
 from __future__ import annotations
@@ -37,6 +38,26 @@ _held: dict[_File, _Lock] = {}
 def install() -> None:
     """Replace fcntl.flock() in this process and its children."""
     fcntl.flock = flock
+
+
+def install_times() -> None:
+    """Replace os.utime() in this process and its children."""
+    original = os.utime
+
+    def utime(path: Any, *times: Any, dir_fd: int | None = None, follow_symlinks: bool = True, **more: Any) -> None:
+        if isinstance(path, int):
+            return original(path, *times, **more)
+        if not follow_symlinks and stat.S_ISLNK(os.lstat(path, dir_fd=dir_fd).st_mode):
+            return None  # a link has no descriptor
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
+        try:
+            return original(fd, *times, **more)
+        finally:
+            os.close(fd)
+
+    for functions in (os.supports_fd, os.supports_dir_fd):
+        functions.add(utime)
+    os.utime = utime
 
 
 def flock(fd: Any, operation: int) -> None:

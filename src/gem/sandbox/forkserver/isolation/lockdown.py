@@ -140,8 +140,15 @@ class BasicLevel:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(pid, signal.SIGKILL)
 
-    def clear(self, folder: str) -> None:
+    def clear(self, folder: str, user: int | None) -> None:
+        """Remove the files of a run; with a user of its own also its shared memory, which only "basic" lets it make."""
         remove_tree(folder)
+        if user is not None and self.settings.level == "basic":
+            with contextlib.suppress(OSError):
+                for entry in list(os.scandir("/dev/shm")):
+                    with contextlib.suppress(OSError):
+                        if entry.stat(follow_symlinks=False).st_uid == user:  # of a link, not of what it leads to
+                            (remove_tree if entry.is_dir(follow_symlinks=False) else os.unlink)(entry.path)
 
     def clean_up(self) -> None:
         """Kill the remaining processes of all runs and remove their files. Called when the server ends."""
@@ -172,11 +179,14 @@ class LsmLevel(BasicLevel):
                 fake_groups=not trusted,
                 guard_signals=guard and not trusted,
                 fake_attributes=not self.users,
+                fake_by_path=True,
                 guard_truncation=self.rules.abi < TRUNCATION_SINCE,
             )
             for trusted in (False, True)
         }
         file_locks.install()
+        if self.users:
+            file_locks.install_times()
 
     def _confine(self, request: RunRequest, folder: str) -> None:
         if self.rules.abi < REFER_SINCE:

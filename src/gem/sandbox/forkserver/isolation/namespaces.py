@@ -190,7 +190,7 @@ class NamespaceLevel:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
-    def clear(self, folder: str) -> None:
+    def clear(self, folder: str, user: int | None) -> None:
         pass
 
     def clean_up(self) -> None:
@@ -278,6 +278,7 @@ def _populate_root(root: str, visible: list[str], copied: tuple[str, ...] = (), 
     for path in filter(os.path.exists, DEVICES):
         open(root + path, "w").close()
         linux.mount(path, root + path, flags=linux.BIND)
+        linux.set_read_only(root + path, device=True)  # or a program sets the times of the host's device
     for name, target in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
         os.symlink(f"/proc/self/fd{target}", f"{root}/dev/{name}")
     files = {"passwd": f"user:x:{USER}:{USER}::{home}:/bin/sh\n", "group": f"user:x:{USER}:\n"}

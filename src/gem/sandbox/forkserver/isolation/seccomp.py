@@ -72,6 +72,8 @@ FAKED_ATTRIBUTES = words(
     """chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes futimesat utimensat
     setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat"""
 )
+# Those of them that need no owner, but only permission to write, and name a file by its path.
+FAKED_BY_PATH = words("utime utimes futimesat setxattr lsetxattr setxattrat removexattr lremovexattr removexattrat")
 # Anyone who can read a file can lock it against others with flock(), for example a library that the host is about to
 # lock (111_flock_libraries). sync() makes the disk write for the whole machine (282_waits_for_the_disk).
 FAKED = ["flock", "sync", "syncfs"]
@@ -161,6 +163,8 @@ class Filter:
         guard_signals: forbid signals except to the program itself and its process group.
         fake_attributes: make the system calls in FAKED_ATTRIBUTES return 0 without effect, because the program runs as
             the owner of the host's files, and Landlock does not restrict these calls.
+        fake_by_path: make only those in FAKED_BY_PATH return 0, and utimensat() of a path: the program has a user of
+            its own, which may write to some files of the host. By descriptor, it changes only what it may open.
         guard_truncation: forbid truncating files by name or when opening them for reading, for Landlock versions that
             do not restrict truncation.
         terminals: allow opening terminals and changing their settings.
@@ -175,12 +179,15 @@ class Filter:
         fake_groups: bool = True,
         guard_signals: bool = False,
         fake_attributes: bool = False,
+        fake_by_path: bool = False,
         guard_truncation: bool = False,
         terminals: bool = False,
         machine: str = MACHINE,
     ) -> None:
         rules = dict.fromkeys(ALLOWED, ALLOW) | dict.fromkeys(REFUSED, REFUSE) | dict.fromkeys(FAKED, PRETEND)
         rules |= dict.fromkeys(FAKED_ATTRIBUTES, PRETEND if fake_attributes else ALLOW) | _checked_arguments()
+        if fake_by_path and not fake_attributes:
+            rules |= dict.fromkeys(FAKED_BY_PATH, PRETEND) | {"utimensat": _without_path()}
         # kill(-1) reaches every process of the user, also those of other runs: 23_kill_all, 169_kill_the_neighbours.
         rules["kill"] = _killing_oneself() if own_pids else _when(0, [0, _EVERYONE], REFUSE, ALLOW)
         if network:
@@ -334,6 +341,11 @@ def _guarded_signals() -> dict[str, Body]:
     signals = ("tgkill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
     rules = dict.fromkeys(signals, _when(0, [0, _SELF, _SELF_GROUP]))
     return rules | {"kill": _when(0, [_SELF, _SELF_GROUP]), "pidfd_send_signal": REFUSE}
+
+
+def _without_path() -> Body:
+    """Build a rule that allows utimensat() for a descriptor, whose path is NULL, in both halves of the argument."""
+    return ((_LOAD, 0, 0, _ARGUMENTS + 8 + 4), (_EQUAL, len(PRETEND), 0, 0), *PRETEND, *_when(1, [0], ALLOW, PRETEND))
 
 
 def _guarded_truncation() -> dict[str, Body]:

@@ -239,11 +239,12 @@ class Groups:
     def remove(self) -> None:
         """Remove all groups of the server, also those made by a forked process, and close the folders."""
         until = time.monotonic() + REMOVED_S
-        for parent in self.folders:
-            _remove(self.name, parent, until)
-            os.close(parent)
         for lock in self._locks:
-            os.close(lock)
+            os.close(lock)  # first, because listing a folder takes a descriptor
+        for parent in self.folders:
+            with contextlib.suppress(OSError):  # none is left; the next server removes the groups
+                _remove(self.name, parent, until)
+            os.close(parent)
 
 
 class Cgroup:

@@ -8,6 +8,7 @@ when the host closes its end of the control socket; the kernel closes the socket
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import gc
 import importlib
@@ -216,12 +217,12 @@ class Server:
             return False
         if not data:
             return False
-        if flags & socket.MSG_CTRUNC:  # no room for the descriptors; the host sees that the socket of the run is closed
-            for fd in fds:
-                os.close(fd)
+        if not fds:  # no room for any; the host sees that the socket of the run is closed
             return True
         channel = socket.socket(fileno=fds.pop(0))
         try:
+            if flags & socket.MSG_CTRUNC:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "recvmsg")
             self._start(RunRequest.of(data), channel, fds)
         except Exception as e:
             _send(channel, **failure(e))
@@ -268,7 +269,7 @@ class Server:
     def _release(self, folder: str, user: int | None, group: Cgroup | None) -> None:
         """Remove the files of a run whose processes have ended, and make its user and cgroup available to others."""
         if folder:
-            self.level.clear(folder)
+            self.level.clear(folder, user)
         if self.level.users and user is not None:
             self.level.users.give_back(user)
         if self.groups and group:
@@ -501,8 +502,7 @@ def _rearranged(given: list[int], report: int) -> int:
     The server has the sockets of all runs, by which a program could end them and forge their results, and folders of
     cgroups (20_forged_messages, 32_hunt_descriptors, 183_change_the_cgroup).
     """
-    above = len(given) + 64
-    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, above) for fd in (*given, report)]
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, len(given) + 1) for fd in (*given, report)]
     for number, fd in enumerate(high):
         os.dup2(fd, number, inheritable=number < 3)
     linux.close_from(len(high))
