@@ -23,6 +23,7 @@ Validator: TypeAlias = Callable[[Mapping[str, Any]], str]
 
 MAX_DEPTH = 64  # maximum nesting depth of the arguments
 MAX_ERROR_LENGTH = 300
+MAX_NAMES_LENGTH = 1000  # characters of the names of arguments in a message
 # Keywords of an object's schema that say which names are allowed besides those in "properties".
 _OPEN_SCHEMA = frozenset(
     {"additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames", "dependentSchemas"}
@@ -78,13 +79,15 @@ def names_error(arguments: Mapping[str, Any], schema: Schema) -> str:
     properties = properties if isinstance(properties, Mapping) else {}
     unknown = [name for name in arguments if name not in properties]
     for name in required if isinstance(required, (list, tuple)) else ():
-        if name not in arguments:
-            similar = next((other for other in unknown[:16] if did_you_mean(other[:200], [name])), None)
+        if isinstance(name, str) and name not in arguments:
+            similar = next((other for other in unknown[:16] if did_you_mean(other[:80], [name[:80]])), None)
             hint = "" if similar is None else f"; {shorten(similar, 80)!r} looks like a misspelling of it"
-            return f"missing argument {name!r}{hint}"
+            return f"missing argument {shorten(name, 80)!r}{hint}"
     if unknown and closed:
-        name, known = unknown[0], ", ".join(properties) or "none"
-        return f"unknown argument {shorten(name, 80)!r}{did_you_mean(name[:200], properties)}  (arguments: {known})"
+        name, known = unknown[0], shorten(", ".join(properties) or "none", MAX_NAMES_LENGTH)
+        # A server may list any number of long names; comparing them takes quadratic time.
+        hint = did_you_mean(name[:80], [other for other in properties if len(other) <= 80][:100])
+        return f"unknown argument {shorten(name, 80)!r}{hint}  (arguments: {known})"
     return _data_error(arguments)
 
 
@@ -235,6 +238,6 @@ def random_value(schema: Mapping[str, Any], rng: random.Random) -> Any:
         return rng.randint(low, max(low, int(schema.get("maximum", low + 9))))
     if kind == "array":
         items = schema.get("items", {"type": "string"})
-        return [random_value(items, rng) for _ in range(int(schema.get("minItems", 1)))]
+        return [random_value(items, rng) for _ in range(min(100, int(schema.get("minItems", 1))))]
     values: dict[str, Any] = {"boolean": rng.random() < 0.5, "null": None}
-    return values.get(kind, rng.choice("abcdefgh") * max(1, int(schema.get("minLength", 1))))
+    return values.get(kind, rng.choice("abcdefgh") * max(1, min(1000, int(schema.get("minLength", 1)))))

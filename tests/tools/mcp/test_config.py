@@ -167,7 +167,7 @@ def test_invalid_configurations_raise_with_the_value(monkeypatch, source, said):
         read_servers(source)
 
 
-@pytest.mark.parametrize("content, said", [("{", "is not valid JSON"), ("[]", "must be an object")])
+@pytest.mark.parametrize("content, said", [("{", "is not JSON"), ("[]", "must be an object")])
 def test_an_invalid_file_raises_with_its_name(write, content, said):
     with pytest.raises(BadValue, match=rf"mcp\.json.* {said}"):
         read_servers(write(content))

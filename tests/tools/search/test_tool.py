@@ -8,6 +8,7 @@ import multiprocessing
 import pickle
 import re
 import threading
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -262,6 +263,26 @@ def test_an_invalid_reply_raises_tool_error(body, protocol, server_of):
         with pytest.raises(ToolError, match="not a search result"):
             ask(tool, "Faust")
         tool.close()
+
+
+@pytest.mark.parametrize(
+    "head", [b"", b"\x91", b"\x91\x81\xa8document\x82\xa8contents\xa1a\xa1b"], ids=["hits", "hit", "document"]
+)
+def test_a_reply_does_not_grow_in_memory(head):
+    from gem._internal.http_client import RequestError
+    from gem.tools.search.client import decode_reply
+
+    body = b"\x81\xa6result" + head + b"\xdd\x00\xff\xff\x00" + b"\x80" * 0xFFFF00  # 64 bytes of memory for each byte
+    tracemalloc.start()
+    try:
+        hits = decode_reply("gem", body)
+        assert [hit.document for hit in hits] == [{"id": "", "contents": "a"}]
+    except RequestError:
+        assert b"document" not in head
+    finally:
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert most < 64 << 20
 
 
 def test_an_unreachable_server_raises_tool_error():

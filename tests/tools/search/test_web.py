@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import signal
 import sys
@@ -174,22 +173,6 @@ def test_google_returns_snippets_or_excerpts_of_pages_in_private_networks_only_o
     assert (first, third) == (snippets[0], snippets[2])
     assert "Goethe wrote & Faust." in second and "filler" in second and "var x" not in second
     assert 250 < len(second.split()) <= 310
-
-
-@pytest.mark.parametrize(
-    "url", ["http://localhost:1/", "http://127.0.0.1/", "http://[::1]/", "file:///etc/passwd", "http://", "x"]
-)
-def test_addresses_that_are_not_public_are_refused(url):
-    pytest.importorskip("aiohttp", reason="needs the extra [search]")
-    from gem.tools.search.web import PageError, PageFetcher
-
-    async def fetch() -> None:
-        pages = PageFetcher(timeout=10)
-        with pytest.raises(PageError):
-            await pages.text(url)
-        await pages.close()
-
-    asyncio.run(fetch())
 
 
 def test_requests_in_flight_are_answered_before_shutdown(web_of, pages):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from gem._internal.inbound import REPLY, check_json
 from gem.errors import BadAction
 from gem.messages import Observation, ToolCall, ToolErrorType
 
@@ -217,11 +218,12 @@ def decode(text: str, position: int) -> tuple[Any, int, str]:
         position += 1
     try:
         value, end = _DECODER.raw_decode(text, position)
+        check_json(text[position:end].encode("utf-8", "surrogatepass"), "it", REPLY)
     except RecursionError:
         return None, position, "it is nested too deeply"
     except json.JSONDecodeError as e:
         return None, position, f"{e.msg.removesuffix(' at')} at {quote_from(text, e.pos)}"
-    except ValueError as e:  # NaN or Infinity, or an integer with too many digits
+    except ValueError as e:  # above the bounds, NaN or Infinity, or an integer with too many digits
         return None, position, str(e).partition(";")[0]
     return value, end, ""
 

@@ -8,7 +8,6 @@ ignored.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -19,7 +18,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, urlsplit
 
-from gem.errors import BadValue, did_you_mean
+from gem._internal.inbound import SETTINGS, loads, read_text
+from gem.errors import BadInput, BadValue, did_you_mean
 
 Transport = Literal["stdio", "http", "sse"]
 Source: TypeAlias = "str | Path | Sequence[str] | Mapping[str, Any]"
@@ -36,8 +36,9 @@ TRANSPORTS: dict[str, Transport] = {
 }
 _SECRET_LENGTH = 4  # shorter values of variables, such as a port, are not replaced in messages
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
-_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # group 1: a string literal
-_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
+# Group 1 is a string literal. What is not closed reaches to the end of the file, so that it is not tried at each place.
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*(?:"|\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*(?:"|\Z))|,(?=\s*[}\]])', re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -134,14 +135,14 @@ def _split(command: str) -> list[str]:
 
 def _from_file(path: Path) -> tuple[ServerConfig, ...]:
     try:
-        written = path.read_text(encoding="utf-8-sig")
+        written = read_text(path, SETTINGS).removeprefix("\ufeff")
         for ignored in (_COMMENT, _LAST_COMMA):  # VS Code accepts comments and trailing commas
             written = ignored.sub(lambda match: match[1] or "", written)
-        config = json.loads(written)
+        config = loads(written, str(path), SETTINGS)
     except OSError as e:
         raise BadValue(f"cannot read the MCP configuration {path}: {e.strerror}") from e
-    except ValueError as e:
-        raise BadValue(f"the MCP configuration {path} is not valid JSON: {e}") from e
+    except BadInput as e:
+        raise BadValue(f"the MCP configuration {e}") from e
     if not isinstance(config, dict):
         raise BadValue(f"the MCP configuration {path} must be an object with 'mcpServers' or 'servers'")
     folder = path.absolute().parent

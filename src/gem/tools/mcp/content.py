@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import binascii
-import io
 import json
 import logging
 from collections.abc import Sequence
 from typing import Any
 
-from gem.errors import require
+from gem._internal.inbound import MAX_PIXELS, open_image
+from gem.errors import BadInput
 from gem.messages import ToolResult
 from gem.tools.mcp.config import ClientOptions
+from gem.tools.mcp.schema import cut_text
+
+MAX_IMAGES = 8  # of a result, with MAX_PIXELS together; more are only described
 
 # Formats of OpenAI's input_audio, by the subtype of the MIME type. Other subtypes, such as flac, are used unchanged.
 _AUDIO_FORMATS = {"mpeg": "mp3", "wave": "wav", "vnd.wave": "wav", "mp4": "m4a"}
@@ -37,9 +40,7 @@ def _text(content: Sequence[Any], structured: Any, max_chars: int) -> str:
     parts = [_block_text(block) for block in content]
     if structured is not None and not any(block.type == "text" for block in content):
         parts.insert(0, json.dumps(structured, ensure_ascii=False))
-    text = "\n".join(parts)
-    cut = len(text) - max_chars
-    return f"{text[:max_chars]}\n[{cut} more characters omitted]" if cut > 0 else text
+    return cut_text("\n".join(parts), max_chars)
 
 
 def _block_text(block: Any) -> str:
@@ -55,18 +56,14 @@ def _block_text(block: Any) -> str:
 
 
 def _images(content: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the valid images as PIL images."""
-    image_module = require("PIL.Image", extra="vision")
-    images = []
-    for block in content:
-        if block.type == "image":
-            try:
-                image = image_module.open(io.BytesIO(base64.b64decode(block.data)))
-                image.load()
-            except Exception as e:  # of many types, for data from a server; the text describes the image
-                log.info("an image is invalid: %s: %s", type(e).__name__, e)
-            else:
-                images.append(image)
+    """Return the valid ones of the first images as PIL images. The text describes the others."""
+    images, left = [], MAX_PIXELS
+    for block in [block for block in content if block.type == "image"][:MAX_IMAGES]:
+        try:
+            images.append(open_image(base64.b64decode(block.data), "the image", left))
+            left -= images[-1].width * images[-1].height
+        except (BadInput, ValueError) as e:
+            log.info("an image is left out: %s", e)
     return tuple(images)
 
 
@@ -81,5 +78,5 @@ def _audio(content: Sequence[Any]) -> tuple[dict[str, str], ...]:
                 log.info("audio is invalid: %s", e)
             else:
                 kind = block.mime_type.partition(";")[0].rpartition("/")[2].strip().lower().removeprefix("x-")
-                audio.append({"data": block.data, "format": _AUDIO_FORMATS.get(kind, kind)})
+                audio.append({"data": block.data, "format": _AUDIO_FORMATS.get(kind, kind)[:20]})
     return tuple(audio)

@@ -1,4 +1,4 @@
-"""The transports to an MCP server over HTTP: those of the SDK, with a limit on the length of each answer.
+"""The transports to an MCP server over HTTP: those of the SDK, with limits on each answer, and without compression.
 
 This module imports the MCP SDK. MCPTool therefore imports the module only when a tool connects.
 """
@@ -56,7 +56,12 @@ def _create_client(
             on_forgotten()  # defined by the MCP specification; the response body differs between servers
 
     async def limit_length(response: httpx2.Response) -> None:
-        read, is_stream = response.aiter_bytes, response.headers.get("content-type", "").startswith("text/event-stream")
+        if (encoding := response.headers.get("content-encoding", "").strip().lower()) not in ("", "identity"):
+            # The SDK would decompress before the limit: 64 KiB become 64 MiB, and 64 GiB if compressed twice.
+            raise httpx2.DecodingError(f"the body is encoded as {encoding[:80]!r}, although no encoding was asked for")
+        response.encoding = "utf-8"  # that of the protocol; a server could name a slow one, such as punycode
+        read, kind = response.aiter_bytes, response.headers.get("content-type", "")
+        is_stream = kind.lower().startswith("text/event-stream")
         limit = MAX_SSE_BYTES if server.transport == "sse" else MAX_MESSAGE_BYTES
 
         def limited(chunk_size: int | None = None) -> AsyncGenerator[bytes, None]:
@@ -65,7 +70,7 @@ def _create_client(
         setattr(response, "aiter_bytes", limited)  # noqa: B010  mypy refuses to assign to a method
 
     return httpx2.AsyncClient(
-        headers=headers,
+        headers={"Accept-Encoding": "identity"} | headers,
         auth=None if isinstance(auth, str) else auth,
         # No read timeout: each call has its own timeout, and a session may be idle for hours during training.
         timeout=httpx2.Timeout(HTTP_TIMEOUT_S, read=None),

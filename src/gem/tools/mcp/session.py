@@ -24,14 +24,22 @@ from mcp import Client, MCPError
 from mcp.types import CONNECTION_CLOSED, INVALID_PARAMS
 from mcp.types.methods import parse_server_result
 
+from gem._internal.inbound import MESSAGE, Bounds, check_value
 from gem._internal.text import shorten
+from gem.errors import ToolError
 from gem.messages import ToolErrorType, ToolResult
 from gem.tools.mcp.config import ClientOptions, ServerConfig
 from gem.tools.mcp.content import to_result
 from gem.tools.mcp.http import open_http
+from gem.tools.mcp.schema import MAX_DESCRIPTION, cut_schema, cut_text
 from gem.tools.mcp.stdio import StderrBuffer, open_stdio
 
 MAX_TOOL_PAGES = 100  # maximum number of pages read from a server's tool list
+MAX_TOOLS = 500  # maximum number of tools of a server
+MAX_TOOL = Bounds(MESSAGE.bytes, 48, 20_000)  # depth and items of a tool with its schemas
+# Notifications and requests of a server per call, of 1,000 characters each. A question to model or user counts as 100.
+MAX_UNASKED, QUESTION = 10_000, 100
+END_TIMEOUT_S = 5.0  # for a server over HTTP to take leave; less than CLOSE_TIMEOUT_S of the client
 MAX_UNANSWERED = 2  # consecutive calls without a response, also to the probe, after which a server is restarted
 PROBE_TIMEOUT_S = 5.0  # after a call timed out, wait this long for the server to respond to a request
 REASON_TIMEOUT_S = 1.0  # wait this long for the exception that ended a connection
@@ -80,6 +88,7 @@ class ServerSession:
         self.gone = False
         self._unanswered = 0  # consecutive calls after whose time-out the server did not respond
         self._asked: set[str] = set()  # capabilities that the server asked for and that have no handler
+        self._unasked = 0  # see MAX_UNASKED
         self.failure: BaseException | None = None
         self._forgotten = False  # the HTTP server does not know the session id
         self._client: Client | None = None
@@ -108,6 +117,7 @@ class ServerSession:
             raise SessionLost(self.reason(), sent=False)
         seconds = self.server.timeout or self.options.timeout
         self._asked.clear()
+        self._unasked = 0
         progress = _as_coroutine(self.options.progress_handler)
         try:
             with anyio.move_on_after(seconds):
@@ -119,11 +129,11 @@ class ServerSession:
             if self._is_lost(e):
                 raise await self._lost() from e
             if e.code == INVALID_PARAMS:
-                return ToolResult(e.message, ToolErrorType.BAD_ARGUMENTS)
+                return self._error(e.message, ToolErrorType.BAD_ARGUMENTS)
             return self._error(f"The server refused the call: {e.message} (code {e.code})")
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as e:
             raise await self._lost() from e
-        except Exception as e:  # the SDK rejects a response that violates the protocol or the output schema
+        except Exception as e:  # the SDK rejects a response that violates the protocol
             if self.gone:
                 raise await self._lost() from e
             return self._error(f"The server's response to {tool} is invalid: {shorten(_describe(e), 500)}")
@@ -137,11 +147,12 @@ class ServerSession:
         text += " The server does not respond. It will be restarted, and its state is lost."
         return ToolResult(text, ToolErrorType.TIMEOUT)
 
-    def _error(self, text: str) -> ToolResult:
+    def _error(self, text: str, kind: ToolErrorType = ToolErrorType.ERROR) -> ToolResult:
         """Return a result with an error, which names the capabilities that the server asked for in vain."""
+        text = cut_text(text, self.options.max_chars)
         for capability in sorted(self._asked):
             text += f"\nThe server asked for {capability}, but MCPTool has no {capability}_handler."
-        return ToolResult(self.server.redact(text), ToolErrorType.ERROR)
+        return ToolResult(self.server.redact(text), kind)
 
     def end(self) -> None:
         """Start to close the connection and to stop the server process, if any. Returns immediately."""
@@ -179,8 +190,9 @@ class ServerSession:
                     self._client = client
                     self._settled.set()
                     await self._end.wait()
+                    self._scope.deadline = anyio.current_time() + END_TIMEOUT_S
         except BaseException as e:  # the SDK's tasks raise nested exception groups
-            self.failure = _innermost(e)
+            self.failure = self.failure or _innermost(e)
         finally:
             self.gone = True
             self._stderr.close()
@@ -202,9 +214,11 @@ class ServerSession:
             page = await client.list_tools(cursor=cursor, cache_mode="bypass")
             tools += page.tools
             cursor = page.next_cursor
-            if cursor is None:
+            if cursor is None or len(tools) >= MAX_TOOLS:
                 break
-        self.tools = tools
+        if cursor is not None or len(tools) > MAX_TOOLS:
+            log.warning("MCP server %r: only %d of its tools are used", self.server.name, len(tools[:MAX_TOOLS]))
+        self.tools = tools[:MAX_TOOLS]
 
     def _is_lost(self, error: MCPError) -> bool:
         """Return whether a protocol error says that the session ended."""
@@ -249,8 +263,23 @@ class ServerSession:
             yield _ObservedStream(read, self.end, self._observe), write
 
     def _observe(self, message: Any) -> None:
-        """Look at a message before the SDK does: note requests and changes, and remove tools that cannot be offered."""
-        method = getattr(message, "method", None)
+        """Look at a message before the SDK does: note requests and changes, and remove tools that cannot be offered.
+
+        Raises:
+            StopAsyncIteration: the server sends too much that nobody asked for, for the loop or for the handlers.
+        """
+        method, result = getattr(message, "method", None), getattr(message, "result", None)
+        self._unasked += 1  # also for what is no message, or answers nothing
+        if method is not None:
+            is_question = method.startswith(("sampling/", "elicitation/", "roots/"))
+            self._unasked += QUESTION if is_question else len(message.model_dump_json()) // 1000
+        if isinstance(result, dict) and isinstance(result.get("inputRequests"), dict):
+            self._unasked += QUESTION * len(result["inputRequests"])
+        if self._unasked > MAX_UNASKED:
+            self.failure = ToolError(
+                f"the server sent over {MAX_UNASKED} messages that nobody asked for during one call"
+            )
+            raise StopAsyncIteration
         if method == "notifications/tools/list_changed":
             self.changed = True
         for capability, handler in (
@@ -259,13 +288,15 @@ class ServerSession:
         ):
             if handler is None and method is not None and method.startswith(f"{capability}/"):
                 self._asked.add(capability)
-        result = getattr(message, "result", None)
         if isinstance(result, dict) and isinstance(result.get("tools"), list):
-            result["tools"] = [tool for tool in result["tools"] if self._can_offer(tool, result)]
+            tools = result["tools"][: MAX_TOOLS + 1]  # one more says that there are too many
+            result["tools"] = [tool for tool in tools if self._can_offer(tool, result)]
 
     def _can_offer(self, tool: Any, result: dict[str, Any]) -> bool:
+        """Return whether a tool can be offered. If so, its texts are cut, and its output schema is removed."""
         name = shorten(str(tool.get("name") if isinstance(tool, dict) else tool), 80)
         try:  # the SDK refuses a whole list with a tool that is invalid in the version of the protocol
+            check_value(tool, "it", MAX_TOOL)
             parse_server_result("tools/list", self._sdk.protocol_version, {**result, "tools": [tool]})
         except ValueError as e:
             why = shorten(" ".join(str(e).split()), 300)
@@ -275,6 +306,9 @@ class ServerSession:
         if isinstance(execution, dict) and execution.get("taskSupport") == "required":
             log.info("MCP server %r: the tool %r is hidden, because it requires tasks", self.server.name, name)
             return False
+        tool["description"] = cut_text(tool.get("description") or "", MAX_DESCRIPTION)
+        tool["inputSchema"] = cut_schema(tool["inputSchema"])
+        tool.pop("outputSchema", None)  # the SDK would run its patterns, which may take exponential time
         return True
 
     def _forget(self) -> None:
@@ -282,7 +316,7 @@ class ServerSession:
 
 
 class _ObservedStream:
-    """Wrap a stream of messages from a server. Call ``on_message`` with each, and ``on_end`` when the stream ends."""
+    """Wrap a stream of messages from a server. Call ``on_message`` with each, and ``on_end`` when either ends it."""
 
     def __init__(self, stream: Any, on_end: Callable[[], None], on_message: Callable[[Any], None]) -> None:
         self._stream, self._on_end, self._on_message = stream, on_end, on_message
@@ -296,10 +330,10 @@ class _ObservedStream:
     async def __anext__(self) -> Any:
         try:
             received = await self._stream.__anext__()
+            self._on_message(getattr(received, "message", None))
         except BaseException:
             self._on_end()
             raise
-        self._on_message(getattr(received, "message", None))
         return received
 
     async def __aenter__(self) -> _ObservedStream:
@@ -330,4 +364,4 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 def _describe(error: BaseException) -> str:
-    return f"{type(error).__name__}: {_innermost(error)}"
+    return shorten(f"{type(error).__name__}: {_innermost(error)}", 2000)

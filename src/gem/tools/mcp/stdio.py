@@ -9,7 +9,6 @@ This module imports the MCP SDK. MCPTool therefore imports the module only when 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import signal
@@ -24,9 +23,10 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
+from gem._internal.inbound import MESSAGE, loads
 from gem._internal.text import shorten
 from gem.tools.mcp.config import ServerConfig
-from gem.tools.mcp.limits import MessageBuffer, id_of, without_half_surrogates
+from gem.tools.mcp.limits import MessageBuffer, id_of
 
 _CHUNK_BYTES = 1 << 16
 EXIT_TIMEOUT_S = 2.0  # for a server to exit after its stdin is closed, and again after SIGTERM
@@ -91,6 +91,8 @@ async def _receive(process: asyncio.subprocess.Process, received: Any) -> None:
         while chunk := await process.stdout.read(_CHUNK_BYTES):
             *ended, rest = chunk.split(b"\n")
             for part in ended if not discarding else ():
+                if not part and not line.data:
+                    continue
                 line.add(part)
                 text, _ = line.take()
                 try:
@@ -105,17 +107,17 @@ async def _receive(process: asyncio.subprocess.Process, received: Any) -> None:
 def _parse(line: bytes) -> SessionMessage | ValueError:
     """Parse a line. Returns a message, or an exception for a line that is none.
 
-    The text of a message may contain half of a surrogate pair, as JavaScript cuts strings. An invalid message with an
-    id becomes an error of that request, which otherwise would wait for its time limit.
+    The text of a message may contain half of a surrogate pair, as JavaScript cuts strings: loads() replaces it. An
+    invalid message with an id becomes an error of that request, which otherwise would wait for its time limit.
     """
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as e:
         reason = e
     try:
-        data = json.loads(without_half_surrogates(json.dumps(json.loads(line), ensure_ascii=False)))
+        data = loads(line, "a message of an MCP server", MESSAGE)
         return SessionMessage(jsonrpc_message_adapter.validate_python(data, by_name=False))
-    except (ValueError, RecursionError):
+    except ValueError:
         number = id_of(line)
     if number is None:
         return reason

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import logging
 import os
 import re
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from gem.tools.mcp.client import MCPClient
 
 Prefix = Literal["several", "collision", "always"]
+MAX_TOOLS_CHARS = 400_000  # of the descriptions and schemas of a server, about 100,000 tokens of each prompt
 _NAME_LENGTH = 64
 
 log = logging.getLogger(__name__)
@@ -312,13 +314,13 @@ def list_tools(tools: Mapping[str, Iterable[Any]], prefix: Prefix) -> dict[str, 
     """Return a dict from the name that the agent uses to the tool, sorted by name.
 
     Characters that model APIs do not accept in names are replaced with ``_``. Tools with an invalid JSON Schema are
-    left out with a warning in the log.
+    left out with a warning in the log, and so are those of a server after the first MAX_TOOLS_CHARS characters.
 
     Args:
         tools: a dict from server name to the server's tools (SDK objects).
         prefix: see MCPTool.
     """
-    pairs = [(server, tool) for server, listed in tools.items() for tool in listed if _has_valid_schemas(server, tool)]
+    pairs = [(server, tool) for server, listed in tools.items() for tool in _offered(server, listed)]
     count = Counter(clean_name(tool.name) for _, tool in pairs)
     found: dict[str, ListedTool] = {}
     for server, tool in sorted(pairs, key=lambda pair: (pair[0], pair[1].name)):
@@ -333,13 +335,18 @@ def list_tools(tools: Mapping[str, Iterable[Any]], prefix: Prefix) -> dict[str, 
     return dict(sorted(found.items()))
 
 
-def _has_valid_schemas(server: str, tool: Any) -> bool:
-    # The SDK refuses the results of a tool whose output schema is invalid.
-    for name, schema in (("input", tool.input_schema), ("output", tool.output_schema)):
-        if schema is not None and (error := schema_error(schema)):
-            log.warning("MCP server %r: the tool %r is hidden: invalid %s schema: %s", server, tool.name, name, error)
-            return False
-    return True
+def _offered(server: str, tools: Iterable[Any]) -> Iterator[Any]:
+    left = MAX_TOOLS_CHARS
+    for tool in tools:
+        if error := schema_error(tool.input_schema):
+            why = f"invalid input schema: {error}"
+        else:
+            left -= len(tool.description or "") + len(json.dumps(tool.input_schema))
+            why = f"the tools of the server have more than {MAX_TOOLS_CHARS} characters" if left < 0 else ""
+        if why:
+            log.warning("MCP server %r: the tool %r is hidden: %s", server, tool.name, why)
+        else:
+            yield tool
 
 
 def clean_name(name: str) -> str:

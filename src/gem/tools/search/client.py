@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from concurrent.futures import Future
-from typing import Any, Literal, TypeAlias
+from contextlib import suppress
+from typing import Annotated, Any, Literal, TypeAlias
 from weakref import WeakSet, WeakValueDictionary
 
 import msgspec
 
 from gem._internal.http_client import HttpClient, HttpRequest, RequestError, check_url
+from gem._internal.inbound import MESSAGE, loads
 from gem.errors import ToolError
 from gem.tools.search.corpus import Hit
 
@@ -113,13 +115,29 @@ def encode_request(protocol: SearchProtocol, query: str, topk: int) -> bytes:
     return msgspec.json.encode({"queries": [query], "topk": topk, "return_scores": True})
 
 
+class _Reply(msgspec.Struct):
+    result: Annotated[list[msgspec.Raw], msgspec.Meta(max_length=1000)]
+
+
+_Fields: TypeAlias = Annotated[dict[str, msgspec.Raw], msgspec.Meta(max_length=50)]
+
+
+def _fields(data: bytes, nested: str = "") -> dict[str, Any]:
+    """Return the texts and numbers of a map. Nothing else is decoded: 16 MiB of msgpack may become 1 GiB of objects."""
+    fields = dict[str, Any]()
+    for key, value in msgspec.msgpack.decode(data, type=_Fields).items():
+        with suppress(msgspec.ValidationError):
+            fields[key] = _fields(value) if key == nested else msgspec.msgpack.decode(value, type=str | int | float)
+    return fields
+
+
 def decode_reply(protocol: SearchProtocol, body: bytes) -> list[Hit]:
     """Decode the reply to one query. Raises RequestError if the reply is not a list of hits."""
     try:
         if protocol == "gem":
-            found: Any = msgspec.msgpack.decode(body)["result"]
+            found: Any = [_fields(each, "document") for each in msgspec.msgpack.decode(body, type=_Reply).result]
         else:
-            found = msgspec.json.decode(body)["result"][0]
+            found = loads(body, "the reply", MESSAGE)["result"][0]
         if not isinstance(found, list):
             raise TypeError(f"expected a list of results, got {type(found).__name__}")
         return [_hit(each) for each in found]

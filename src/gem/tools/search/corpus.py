@@ -13,7 +13,6 @@ All engines index the output of words(), so they rank documents in the same orde
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import re
 import unicodedata
@@ -22,8 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from gem._internal.inbound import loads
 from gem._internal.text import short_repr
-from gem.errors import BadValue
+from gem.errors import BadInput, BadValue
 
 PROGRESS_STEP = 1000  # documents between two progress reports
 QUERY_CHARACTERS = 20_000  # characters of a query that are used; the rest is ignored
@@ -160,8 +160,8 @@ def _contents(row: Mapping[str, Any]) -> str:
 
 def _parse(raw: bytes) -> Any:
     try:
-        return json.loads(raw.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as e:
+        return loads(raw, "it", keep_surrogates=True)
+    except BadInput as e:
         raise BadValue(f"invalid JSON: {e}") from None
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gem._internal.http_client import HttpClient, HttpRequest, RequestError, api_key, bearer, check_url, wait_for
+from gem._internal.inbound import loads
 from gem.errors import BadValue, ToolError
 from gem.tools.search.corpus import Hit, Progress
 from gem.tools.search.index import DocumentIndex, LexicalIndex, best_hits, check_topk, open_index, write_atomically
@@ -122,11 +123,13 @@ class _Embeddings(msgspec.Struct):
 
 def _parse_embeddings(reply: bytes, count: int) -> Array:
     try:
-        data = msgspec.json.decode(reply, type=_Embeddings).data
-        vectors = np.array([each.embedding for each in sorted(data, key=lambda each: each.index)], dtype=np.float32)
-        if len(vectors) != count or vectors.ndim != 2:
+        data = msgspec.convert(loads(reply, "it"), _Embeddings).data
+        ordered = [each.embedding for each in sorted(data, key=lambda each: each.index)]
+        with np.errstate(over="ignore"):
+            vectors = np.array(ordered, dtype=np.float32)
+        if len(vectors) != count or vectors.ndim != 2 or not np.isfinite(vectors).all():
             raise ValueError(f"shape {vectors.shape} for {count} texts")
-    except (msgspec.MsgspecError, ValueError, RecursionError) as e:
+    except (msgspec.MsgspecError, ValueError) as e:
         raise RequestError(f"the reply is not a list of embeddings ({type(e).__name__}: {e})") from None
     return vectors
 

@@ -64,7 +64,7 @@ async def _read_page(pages: PageFetcher, result: WebResult, query: str) -> WebRe
     try:
         text = excerpt(await pages.text(result.url), words(result.text + " " + query))
     except PageError as e:
-        logger.info("%s cannot be read: %s", result.url, e)
+        logger.info("%s cannot be read: %s", result.url[:200], e)
         return result
     return WebResult(result.title, text or result.text, result.url)
 

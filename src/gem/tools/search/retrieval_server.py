@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gem._internal.text import one_line
 from gem.errors import BadValue, CallerError
 from gem.tools.search.dense import EmbeddingsEndpoint, Encoder, HybridIndex, add_vectors, open_dense
 from gem.tools.search.index import MANIFEST, DocumentIndex, build_index, open_index
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         serve(service_of(index, topk=args.topk, workers=args.workers, batch=args.batch), args.host, args.port)
     except CallerError as e:
-        print(f"error: {e}", file=sys.stderr)
+        print(f"error: {one_line(str(e))}", file=sys.stderr)
         return 2
     return 0
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import ipaddress
 import json
 import os
 import re
@@ -16,21 +15,37 @@ import socket
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
 from gem._internal.counts import check_count
-from gem._internal.http_client import HttpClient, HttpRequest, RequestError, check_url
-from gem.errors import BadValue, CallerError, ToolError, require
+from gem._internal.http_client import (
+    HttpClient,
+    HttpRequest,
+    RequestError,
+    check_host,
+    check_url,
+    open_session,
+    public_addresses,
+    read_body,
+)
+from gem._internal.inbound import MESSAGE, loads
+from gem._internal.text import one_line
+from gem._internal.worker_pool import WorkerPool
+from gem.errors import BadInput, BadValue, CallerError, InfraError, ToolError, require
 from gem.tools.search.corpus import Hit, words
 from gem.tools.search.server import Service, UpstreamTimeout, WithoutEffect, add_address, serve
 
-MAX_PAGE_BYTES = 1 << 21  # maximum number of bytes read per page
+MAX_PAGE_BYTES = 1 << 23  # maximum number of bytes of a page, decompressed; a longer one is not read
+USED_PAGE_BYTES = 1 << 21  # from the beginning of a page
+MAX_TAGS = 20_000  # read per page: nested ones take quadratic time
 MAX_REDIRECTS = 5
+MAX_URL = 8192  # characters; a host of a million letters that are not ASCII takes the parser minutes
 EXCERPT_WORDS = 300  # words of a page that are shown
+MAX_WORDS = 200_000  # words of a page among which they are looked for
 
 # Elements that are not part of the content, and elements that start a new line.
 _HIDDEN = ["script", "style", "noscript", "template", "nav", "header", "footer", "aside", "form", "svg", "head"]
@@ -66,8 +81,8 @@ class SearchApi(HttpClient):
 
 def _parse_object(body: bytes) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(body, type=dict[str, Any])
-    except (msgspec.MsgspecError, RecursionError) as e:
+        return msgspec.convert(loads(body, "it", MESSAGE), dict[str, Any])
+    except (msgspec.MsgspecError, BadInput) as e:
         raise RequestError(f"the reply is not a JSON object: {e}") from None
 
 
@@ -140,7 +155,7 @@ class DiskCache:
     def get(self, query: str, topk: int) -> list[WebResult] | None:
         sql = "SELECT results FROM found WHERE kind = ? AND query = ? AND topk = ?"
         row = self._base.execute(sql, (self._kind, query, topk)).fetchone()
-        return None if row is None else [WebResult(*each) for each in json.loads(row[0])]
+        return None if row is None else [WebResult(*each) for each in loads(row[0], "the cache")]
 
     def put(self, query: str, topk: int, results: Sequence[WebResult]) -> None:
         row = (self._kind, query, topk, json.dumps(results))
@@ -160,8 +175,7 @@ class PageError(Exception):
 class PageFetcher:
     """Fetches web pages as text. All calls must be made on the same event loop.
 
-    PageFetcher does not use HttpClient, because it follows redirects, stops reading at MAX_PAGE_BYTES and checks the
-    address of each connection.
+    PageFetcher does not use HttpClient, because it follows redirects and checks the address of each connection.
 
     Args:
         timeout: seconds per page, including redirects.
@@ -171,6 +185,8 @@ class PageFetcher:
     def __init__(self, *, timeout: float, allow_private: bool = False) -> None:
         self._timeout, self._allow_private = timeout, allow_private
         self._session: Any = None
+        # Deep HTML and some encodings (punycode) take quadratic time, and hold up the process: a worker is killed.
+        self._readers = WorkerPool(timeout=timeout, modules=("gem.tools.search.web", "selectolax.lexbor"))
 
     async def text(self, url: str) -> str:
         """Return the text of a page.
@@ -184,70 +200,79 @@ class PageFetcher:
             raise PageError(f"timed out after {self._timeout:g} s") from None
 
     async def close(self) -> None:
+        self._readers.close()
         if self._session is not None:
             await self._session.close()
 
     async def _fetch(self, url: str) -> str:
         aiohttp = require("aiohttp", extra="search")
+        parse = require("yarl", extra="search").URL  # the parser of aiohttp: what is checked is what is connected to
         if self._session is None:
-            connector = aiohttp.TCPConnector(limit=64, resolver=_resolver(aiohttp, self._allow_private))
+            resolver = {} if self._allow_private else {"resolver": _resolver(aiohttp)}
             headers = {"User-Agent": "Mozilla/5.0 (compatible; gem-search)", "Accept": "text/html, text/plain"}
-            jar = aiohttp.DummyCookieJar()
-            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=jar, headers=headers)
+            self._session = open_session(aiohttp, aiohttp.TCPConnector(limit=64, **resolver), **headers)
+        if len(url) > MAX_URL:
+            raise PageError(f"the URL has {len(url):,} characters; at most {MAX_URL:,} are read")
         try:
+            address = parse(url)
             for _ in range(MAX_REDIRECTS + 1):
-                self._check_url(url)
-                async with self._session.get(url, allow_redirects=False) as response:
+                self._check_url(address)
+                async with self._session.get(address, allow_redirects=False) as response:
                     if response.status in (301, 302, 303, 307, 308) and "Location" in response.headers:
-                        url = urljoin(url, response.headers["Location"])
+                        address = address.join(parse(response.headers["Location"]))
                         continue
-                    return await _read_page(response)
-        except (aiohttp.ClientError, OSError, ValueError) as e:
+                    return await self._read(response)
+        except (aiohttp.ClientError, OSError, ValueError, InfraError) as e:
             raise PageError(f"{type(e).__name__}: {e}") from None
         raise PageError(f"more than {MAX_REDIRECTS} redirects")
 
-    def _check_url(self, url: str) -> None:
-        """Raise PageError if the URL is not an http or https URL, or if its IP address is not public."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+    async def _read(self, response: Any) -> str:
+        kind = response.content_type
+        if response.status != 200 or kind not in ("text/html", "application/xhtml+xml", "text/plain"):
+            raise PageError(f"status {response.status}, {kind}")
+        data = (await read_body(response, MAX_PAGE_BYTES))[:USED_PAGE_BYTES]
+        plain, charset = kind == "text/plain", response.charset or "utf-8"
+        text: str = await self._readers.arun("gem.tools.search.web:page_text", data, charset, plain)
+        return text
+
+    def _check_url(self, url: Any) -> None:
+        """Raise PageError if the URL is not an http or https URL of a name or a public address."""
+        if url.scheme not in ("http", "https") or not url.raw_host:
             raise PageError("not an http or https URL")
-        try:
-            address = ipaddress.ip_address(parts.hostname)
-        except ValueError:
-            return  # a host name, whose addresses the resolver checks
-        if not (self._allow_private or address.is_global):
-            raise PageError(f"{address} is not a public address")
+        if url.raw_user is not None or url.raw_password is not None:  # as in http://example.com@127.0.0.1/
+            raise PageError("the URL has a user or a password")
+        if not self._allow_private:
+            check_host(url.raw_host)  # aiohttp asks no resolver for an address
 
 
-def _resolver(aiohttp: Any, allow_private: bool) -> Any:
-    class Resolver(aiohttp.ThreadedResolver):  # type: ignore[misc]
+def _resolver(aiohttp: Any) -> Any:
+    class Resolver(aiohttp.abc.AbstractResolver):  # type: ignore[misc]
+        """Resolves a name to addresses that are checked, and that aiohttp then connects to."""
+
         async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> Any:
-            found = await super().resolve(host, port, family)
-            if not allow_private and not all(ipaddress.ip_address(each["host"]).is_global for each in found):
-                raise OSError(f"{host} has no public address")
-            return found
+            return [
+                {"hostname": host, "host": to[0], "port": to[1], "family": kind, "proto": proto, "flags": 0}
+                for kind, _, proto, _, to in await public_addresses(host, port, family)
+            ]
+
+        async def close(self) -> None:
+            pass
 
     return Resolver()
 
 
-async def _read_page(response: Any) -> str:
-    kind = response.content_type
-    if response.status != 200 or kind not in ("text/html", "application/xhtml+xml", "text/plain"):
-        raise PageError(f"status {response.status}, {kind}")
-    data = bytearray()
-    async for chunk in response.content.iter_chunked(1 << 16):
-        data += chunk
-        if len(data) > MAX_PAGE_BYTES:
-            break
+def page_text(data: bytes, charset: str, plain: bool) -> str:
+    """Return the text of a page, in HTML unless ``plain``. An unknown charset is read as UTF-8."""
     try:
-        text = data.decode(response.charset or "utf-8", "replace")
+        text = data.decode(charset, "replace")
     except LookupError:
         text = data.decode("utf-8", "replace")
-    return text if kind == "text/plain" else html_to_text(text)
+    return text if plain else html_to_text(text)
 
 
 def html_to_text(html: str) -> str:
     """Return the text of an HTML page, one line per block element, without navigation, forms and scripts."""
+    html = "<".join(html.split("<", MAX_TAGS)[:MAX_TAGS])
     tree = require("selectolax.lexbor", extra="search").LexborHTMLParser(html)
     if tree.body is None:
         return ""
@@ -267,11 +292,12 @@ def excerpt(text: str, wanted: Sequence[str], size: int = EXCERPT_WORDS) -> str:
     >>> excerpt("one two three four five six", words("four six"), 3)
     'four five six'
     """
-    spans = [match.span() for match in re.finditer(r"\S+", text)]
+    spans = [match.span() for match in islice(re.finditer(r"\S+", text), MAX_WORDS)]
     if len(spans) <= size:
         return text.strip()
     wanted_words = set(wanted)
-    matches = [wanted_words.intersection(words(text[a:b])) for a, b in spans]
+    nothing = set[str]()  # one for all words, as a page may have many
+    matches = [wanted_words.intersection(words(text[a:b])) or nothing for a, b in spans]
     counts: dict[str, int] = {}
     best, best_at = -1, 0
     for at, each in enumerate(matches):
@@ -336,6 +362,6 @@ def serve_web(args: argparse.Namespace, kind: str, make: Callable[[], tuple[Any,
         service = Service(WebSearch(fetch, cache).search, args.topk, {"searches": kind}, close=close)
         serve(service, args.host, args.port)
     except CallerError as e:
-        print(f"error: {e}", file=sys.stderr)
+        print(f"error: {one_line(str(e))}", file=sys.stderr)
         return 2
     return 0
