@@ -153,6 +153,13 @@ def test_an_unexpected_exception_propagates(fail: Any) -> None:
         fail(ZeroDivisionError())
 
 
+@pytest.mark.parametrize("closed", [1, 2])
+def test_a_process_without_a_stream_prints_nothing_there(closed: int) -> None:
+    command = f'exec "$0" -m gem info game:Wordle-v0 {closed}>&-'
+    done = subprocess.run(["sh", "-c", command, sys.executable], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"") and bool(done.stdout) == (closed == 2)
+
+
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("argv", [["list"], ["list", "--help"], ["--help"]], ids=" ".join)
 def test_a_closed_stdout_ends_the_output_silently(argv: list[str], unbuffered: str) -> None:

@@ -44,7 +44,7 @@ def test_a_row_that_cannot_be_opened_does_not_hide_the_other_faulty_rows(tmp_pat
     assert results["protocol"]["status"] == "failed"  # a seed opens a faulty row
     places = [item.partition(":")[0] for item in results["gold-answers"]["items"]]
     assert places[:1] + places[2:] == ["train.jsonl, line 2 (row 1)", "train.jsonl, line 6 (row 4)"]
-    assert places[1].startswith("train.jsonl, line 5 (row 3) is invalid JSON")
+    assert places[1].startswith("train.jsonl, line 5 (row 3) is not JSON")
 
 
 def test_data_must_be_a_folder(usage_error):

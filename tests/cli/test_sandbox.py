@@ -153,3 +153,14 @@ def test_serve_serves_the_sandbox_until_it_is_interrupted():
             assert server.wait(30) == 0
         finally:
             server.kill()
+
+
+def test_the_output_of_a_program_is_escaped_on_a_terminal_and_exact_elsewhere(program, typed, capsys, monkeypatch):
+    typed(b"")
+    path = program("import sys; print('\x1b[2Jout'); print('\x1b[2Jerr', file=sys.stderr)")
+    assert main(["sandbox", "run", path, *BACKEND]) == 0
+    assert tuple(capsys.readouterr()) == ("\x1b[2Jout\n", "\x1b[2Jerr\n")
+    for stream in (sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    assert main(["sandbox", "run", path, *BACKEND]) == 0
+    assert tuple(capsys.readouterr()) == ("\\x1b[2Jout\n", "\\x1b[2Jerr\n")

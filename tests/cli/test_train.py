@@ -1,7 +1,9 @@
 """gem train."""
 
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +12,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from gem._internal.folders import LOCK
 from gem.cli import main
 from gem.errors import BadValue
 from gem.rl.run.trainer import Trainer
@@ -91,7 +94,7 @@ def test_ctrl_c_finishes_the_update_saves_and_prints_how_to_resume(tmp_path, cap
     finish = Trainer.step
     monkeypatch.setattr(Trainer, "step", step)
     assert main(["train", "--out", str(tmp_path), "--name", "r", *SMALL]) == 130
-    assert "gem train --resume" in capsys.readouterr().out
+    assert "Continue with: gem train --resume" in capsys.readouterr().err
     assert len((tmp_path / "r" / "metrics.jsonl").read_text().splitlines()) == 1
     assert sorted(p.name for p in (tmp_path / "r" / "checkpoints").iterdir())[-1] == "update-000001"
 
@@ -106,6 +109,7 @@ def test_cheap_mistakes_are_found_before_pytorch_is_imported(tmp_path):
     )
     code = """
 import json, sys
+from gem._internal.folders import LOCK
 from gem.cli import main
 codes = [main(["train", "--out", sys.argv[1], *flags]) for flags in json.loads(sys.argv[2])]
 print(codes, {"torch", "transformers"} & set(sys.modules))
@@ -175,3 +179,131 @@ def test_several_seeds_are_trained_one_after_another_each_in_its_folder(tmp_path
     assert [result["seed"] for result in results] == [0, 3]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r-seed0", "r-seed3"]
     assert json.loads((tmp_path / "r-seed3" / "config.json").read_text())["seed"] == 3
+
+
+def test_sigterm_saves_prints_how_to_resume_and_exits_with_143(tmp_path, capsys, monkeypatch):
+    def step(trainer):
+        signal.raise_signal(signal.SIGTERM)
+        return finish(trainer)
+
+    finish = Trainer.step
+    monkeypatch.setattr(Trainer, "step", step)
+    assert main(["train", "--out", str(tmp_path), "--seed", "0", "1", "--name", "r", *SMALL]) == 143
+    assert f"Continue with: gem train --resume {tmp_path / 'r-seed0'}" in capsys.readouterr().err
+    assert sorted(p.name for p in (tmp_path / "r-seed0" / "checkpoints").iterdir())[-1] == "update-000001"
+    assert [p.name for p in tmp_path.iterdir()] == ["r-seed0"] and not (tmp_path / "r-seed0" / LOCK).exists()
+
+
+def test_a_second_signal_stops_at_once_at_the_last_checkpoint(tmp_path, capsys, monkeypatch):
+    def step(trainer):
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(Trainer, "step", step)
+    assert main(["train", "--out", str(tmp_path), "--name", "r", *SMALL]) == 143
+    assert "Continue with: gem train --resume" in capsys.readouterr().err
+    assert (tmp_path / "r" / "metrics.jsonl").read_text() == ""
+
+
+def test_a_closed_stdout_leaves_a_run_that_resumes_and_says_so(tmp_path):
+    command = [sys.executable, "-m", "gem", "train", "--out", str(tmp_path), "--name", "r", *SMALL]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        error = process.stderr.read()
+    assert process.returncode == 141 and "Traceback" not in error
+    assert "its output was closed. Continue with: gem train --resume" in error
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A finished run of this user."""
+    out = tmp_path_factory.mktemp("runs")
+    assert main(["train", "--out", str(out), "--name", "whole", *SMALL]) == 0
+    return out / "whole"
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    """A copy of a run, which is what a run of someone else is here."""
+    shutil.copytree(whole, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def state_of(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def edit(copy, **settings):
+    file = copy / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
+
+
+@pytest.mark.parametrize("name", ["advantage", "loss"])
+def test_a_run_of_someone_else_is_not_resumed_and_its_modules_are_not_imported(
+    name, copy, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "theirs.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\ndef function(*, a): pass\n")
+    edit(copy, **{name: "theirs:function"})
+    before = state_of(copy)
+    assert main(["train", "--resume", str(copy), "--steps", "3"]) == 2
+    error = capsys.readouterr().err
+    assert "theirs:function" in error and "--trust" in error and "game:GuessTheNumber" in error
+    with pytest.raises(BadValue, match="trust=True"):
+        Trainer.resume(str(copy))
+    assert state_of(copy) == before and not (tmp_path / "ran").exists()
+
+
+def test_a_run_of_someone_else_plays_in_environments_of_the_command_line(copy, tmp_path, capsys):
+    flags = ["eval", "--checkpoint", str(copy), "--limit", "1", "--out", str(tmp_path / "out")]
+    for more in ([], ["--seeds", "run"]):
+        assert main([*flags[:3], *more]) == 2
+        assert "game:GuessTheNumber" in capsys.readouterr().err
+    assert main([*flags, "--env", "game:GuessTheNumber-v0-easy"]) == 0
+
+
+def test_drawing_a_run_of_someone_else_makes_none_of_its_environments(copy, monkeypatch):
+    monkeypatch.setattr("gem.rl.run.plots.make", lambda *args, **kwargs: pytest.fail("an environment was made"))
+    assert main(["plot", str(copy)]) == 0
+
+
+def test_trust_resumes_a_run_of_someone_else_also_later(copy):
+    assert main(["train", "--resume", str(copy), "--trust", "--steps", "3"]) == 0
+    assert main(["train", "--resume", str(copy), "--steps", "4"]) == 0
+
+
+def test_the_second_of_two_resumes_is_refused_before_it_changes_anything(copy, capsys):
+    with Trainer.resume(str(copy), trust=True):
+        before = state_of(copy)
+        assert main(["train", "--resume", str(copy), "--trust", "--steps", "3"]) == 2
+        assert "is being written by" in capsys.readouterr().err
+        assert state_of(copy) == before
+    assert main(["train", "--resume", str(copy), "--steps", "3"]) == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["config.json", "metrics.jsonl", "evaluations.jsonl", "checkpoints", "reference", "curve.png", "wandb", LOCK],
+)
+def test_a_link_in_a_run_is_an_error_and_its_target_untouched(name, copy, tmp_path, capsys):
+    target = tmp_path / "target"
+    if (copy / name).exists():
+        (copy / name).rename(target)
+    else:
+        target.write_text("mine")
+    (copy / name).symlink_to(target)
+    before = state_of(target) if target.is_dir() else target.read_bytes()
+    assert main(["train", "--resume", str(copy), "--trust", "--steps", "3"]) == 2
+    assert f"{name} is a symbolic link" in capsys.readouterr().err
+    assert (state_of(target) if target.is_dir() else target.read_bytes()) == before
+
+
+@pytest.mark.parametrize("name", ["../../../target", "/target", "state.json/../../target"])
+def test_a_manifest_names_no_file_outside_its_checkpoint(name, copy, tmp_path, capsys):
+    os.mkfifo(tmp_path / "target")  # reading it would wait forever
+    manifest = max((copy / "checkpoints").iterdir()) / "manifest.json"
+    name = str(tmp_path / "target") if name == "/target" else name
+    manifest.write_text(json.dumps({"sha256": {name: "0"}}))
+    assert main(["train", "--resume", str(copy), "--trust", "--steps", "3"]) == 2
+    assert f"is damaged ({name})" in capsys.readouterr().err

@@ -36,9 +36,9 @@ def test_view_of_a_folder_writes_into_it_and_out_names_another_file(file: Path, 
     [
         ("", "no complete episode in"),
         ('{"turns": [', "no complete episode in"),
-        ("hello\n", "line 1: not JSON"),
+        ("hello\n", "line 1: not a trajectory: it is not JSON"),
         ('{"update": 1}\n', "line 1: not a trajectory"),
-        ('{"turns": [{"observation": 1}]}\n', "line 1: not a trajectory"),
+        ('{"turns": [{"observation": 1}]}\n', "line 1: it is not a trajectory"),
     ],
 )
 def test_view_of_another_file_is_one_clear_line(content: str, message: str, tmp_path: Path, usage_error: Any):

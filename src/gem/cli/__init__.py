@@ -10,14 +10,15 @@ from __future__ import annotations
 import gc
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from gem._internal.imports import resolve
-from gem._internal.text import one_line
-from gem.cli.output import wrap, wrap_for
+from gem._internal.text import clip, escape_output, one_line
+from gem.cli.output import INTERRUPTED, PIPE_CLOSED, exit_code, is_closed_pipe, on_signals, wrap, wrap_for
 from gem.errors import CallerError, InfraError, UnknownArgument, did_you_mean
 
 # name → (module, first line of its docstring, which is its summary in `gem --help`)
@@ -41,7 +42,8 @@ COMMANDS = {
 }
 # New objects between garbage collections. Python's 700 makes importing PyTorch and transformers a sixth slower.
 GC_THRESHOLD = 20_000
-CALLER_ERROR, FAILED, INTERRUPTED, PIPE_CLOSED = 2, 1, 130, 141  # shells report SIGINT as 130 and SIGPIPE as 141
+MAX_ERROR = 4_000  # characters of an error that are printed
+CALLER_ERROR, FAILED = 2, 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,11 +55,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: the arguments after `gem`; None for the arguments in sys.argv.
     """
+    for name, mode in ("stdin", "r"), ("stdout", "w"), ("stderr", "w"):
+        if getattr(sys, name) is None:  # closed by the caller, as with >&-; else a file of a run would get its number
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (for as long as the process)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # stdout may be unable to encode an observation
-    if argv is None:  # the process is ours
-        gc.set_threshold(GC_THRESHOLD)
-    return _guarded(lambda: _dispatch(sys.argv[1:] if argv is None else argv))
+    with escape_output() as stack:  # text of models, tasks, tools and files gives the terminal no commands
+        if argv is None:  # the process is ours, and so is what Python prints afterwards, such as a traceback
+            gc.set_threshold(GC_THRESHOLD)
+            stack.pop_all()
+        return _guarded(lambda: _dispatch(sys.argv[1:] if argv is None else argv))
 
 
 def help_text(command: str | None = None, *, width: int | None = None) -> str:
@@ -137,13 +144,23 @@ def _description(module: Any) -> str:
 
 
 def _guarded(command: Callable[[], int]) -> int:
+    with on_signals(signal.default_int_handler):
+        return exit_code(_caught(command))
+
+
+def _caught(command: Callable[[], int]) -> int:
     try:
         code = command()
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
-        print(file=sys.stderr)
+        with suppress(OSError):
+            print(file=sys.stderr)
         return INTERRUPTED
+    except SystemExit as e:
+        if is_closed_pipe(e):
+            return PIPE_CLOSED
+        raise
     except (CallerError, InfraError, OSError) as e:
         if isinstance(e, BrokenPipeError) and _stdout_is_gone():
             return PIPE_CLOSED
@@ -159,7 +176,7 @@ def _one_line(error: Exception) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
-    return one_line(text)
+    return clip(one_line(text), MAX_ERROR)
 
 
 def _stdout_is_gone() -> bool:

@@ -21,13 +21,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from rich.box import SIMPLE
-from rich.console import Console
 from rich.table import Table
 
 from gem._internal.counts import check_count
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
-from gem.cli.output import print_json, progress, wrap_for
+from gem.cli.output import console, print_json, progress, wrap_for
 from gem.vector import VectorEnv, make_vec
 from gem.vector.base import BACKENDS
 from gem.wrappers import get_wrapper_fns
@@ -64,7 +63,7 @@ def run(config: Config) -> int:
         print(markdown(rows, config))
     else:
         print(wrap_for(sys.stdout, _title(config)))
-        Console().print(_table(rows))
+        console().print(_table(rows))
         print(_machine())
     return 0
 

@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gem._internal.counts import check_count
 from gem._internal.imports import resolve_given
-from gem._internal.text import counted
+from gem._internal.text import EscapedStream, counted
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
 from gem.cli.list import matching
@@ -61,6 +61,7 @@ RESETS_PER_EPISODE, RESETS_PER_SEED = 21, 45  # approximate number of resets tha
 TIMED_STEPS = 30  # of an episode that is timed
 TIMED_EPISODES = 8  # number of episodes started to estimate the time per episode
 ROWS_CHECK = "gold-answers"  # name of the result of check_rows()
+MAX_PRINTED = 10_000  # characters that an environment prints while it is checked, and that are shown
 _BUILDS = ("construction", "protocol")  # checks that show that it can be built; a bad row may fail the second
 ROWS_BAR_DELAY_S = 2.0  # delay before the progress bar for rows is shown
 
@@ -97,8 +98,12 @@ def run(config: Config) -> int:
     with _progress_bars(len(targets)) as bar:
         for target in targets:
             bar.begin(str(target))
-            with contextlib.redirect_stdout(sys.stderr):  # keep output of the environment out of the report
+            printed: Any = EscapedStream(sys.stderr, MAX_PRINTED)  # output of the environment is not in the report
+            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
                 reports.append(_check(target, config, bar))
+            if printed.left_out:
+                left_out = counted(printed.left_out, "character")
+                print(f"\n… {left_out} that {reports[-1].target} printed left out", file=sys.stderr)
             if not config.json:
                 _show(reports[-1], alone=len(targets) == 1)
     if config.json:

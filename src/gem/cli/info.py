@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gem._internal.text import clip
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
 from gem.cli.list import record
-from gem.cli.output import print_json, table, wrap_for
+from gem.cli.output import MAX_TEXT, print_json, table, wrap_for
 from gem.cli.play import Game, shown
 from gem.core import Optimum
 from gem.datasets import MissingData
@@ -73,7 +74,7 @@ def _print_facts(spec: EnvSpec, given: Mapping[str, Any], summary: list[tuple[st
 
 
 def _say(text: str) -> None:
-    print(wrap_for(sys.stdout, text))
+    print(wrap_for(sys.stdout, clip(text, MAX_TEXT)))
 
 
 def _record(spec: EnvSpec, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gem._internal.text import counted
+from gem._internal.text import clip, counted
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
+from gem.cli.output import MAX_TEXT, console
 from gem.conversation.observations import images_of, with_prefix_and_suffix
 from gem.core import Env, HasBoard, Info
 from gem.errors import BadValue, CallerError, did_you_mean
@@ -198,10 +199,8 @@ class Screen:
     """Terminal output and input. Output has colors only on a terminal."""
 
     def __init__(self) -> None:
-        from rich.console import Console
-
         plain = bool(os.environ.get("NO_COLOR"))
-        self.console = Console(color_system=None if plain else "auto", highlight=False)
+        self.console = console(color_system=None if plain else "auto", highlight=False)
         self.images: Path | None = None  # folder, created for the first image
         self.interactive = sys.stdin.isatty()
         if isinstance(sys.stdin, io.TextIOWrapper):
@@ -210,7 +209,7 @@ class Screen:
     def say(self, text: str, style: str = "") -> None:
         from rich.text import Text  # rich would parse markup and :emoji: in a str
 
-        self.console.print(Text(text, style), soft_wrap=not self.console.is_terminal)
+        self.console.print(Text(clip(text, MAX_TEXT), style), soft_wrap=not self.console.is_terminal)
 
     def open(self, game: Game) -> None:
         """Show the first observation."""
@@ -286,6 +285,7 @@ class Screen:
 def _colored(game: Game, text: str) -> Text:
     from rich.text import Text
 
+    text = clip(text, MAX_TEXT)
     name = (game.env.env_id or "").partition(":")[2].partition("-")[0]
     board = game.board() or ("" if game.turns == 0 else text)
     start = len(text) - len(board) if board and text.endswith(board) else len(text)

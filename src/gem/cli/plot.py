@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gem._internal.folders import plain
 from gem._internal.text import counted
 from gem.cli.flags import flag
 from gem.cli.output import output_file, print_json, table
@@ -86,4 +87,4 @@ def _target(out: Path | None, paths: list[Path]) -> Path:
         return output_file(out, *_FORMATS)
     if len(paths) > 1:
         raise BadValue(f"several runs need a file to write: --out curves.png, got {len(paths)} runs")
-    return RunFolder(paths[0]).curve
+    return plain(RunFolder(paths[0]).curve)

@@ -16,11 +16,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from gem._internal.folders import plain
+from gem._internal.text import clip
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
 from gem.cli.list import matching
-from gem.cli.output import print_json
+from gem.cli.output import MAX_TEXT, print_json
 from gem.errors import BadValue, MissingDependency
+from gem.registry import ENV_REGISTRY
 from gem.testing.env.playthroughs import Difference, file_name, header, record, replay
 
 MAX_SHOWN = 20  # maximum number of differences printed per file
@@ -34,17 +37,22 @@ class Config(DataFlags):
         "",
         help="with --update: also record environments that match and have no file, in the first folder",
     )
+    trust: bool = flag(
+        False, help="let the files name environments by a path, such as harbor:FOLDER, which is then run"
+    )
     json: bool = flag(False, help="print a JSON array with the differences of each file")
 
 
 def run(config: Config) -> int:
-    files = [file for path in config.files for file in (sorted(path.glob("*.txt")) if path.is_dir() else [path])]
+    files = [
+        file for path in config.files for file in (map(plain, sorted(path.glob("*.txt"))) if path.is_dir() else [path])
+    ]
     new = _missing_files(config)
     if not files and not new:
         raise BadValue(f"no playthroughs in {', '.join(map(str, config.files))}; --update --ids PATTERN records some")
     results = []
     for file in files:
-        results.append(_result(file, config.update))
+        results.append(_result(file, config.update, config.trust))
         if not config.json:
             _show(results[-1])
     for file, env_id in new.items():
@@ -68,10 +76,13 @@ class _Result:
         return asdict(self) | {"differences": [difference._asdict() for difference in self.differences]}
 
 
-def _result(file: Path, update: bool) -> _Result:
+def _result(file: Path, update: bool, trust: bool) -> _Result:
     """Replay a file, and record it again if it has changed and update is set."""
     text = _read(file)
     try:
+        env_id = header(text)[0]
+        if not trust and env_id in ENV_REGISTRY and env_id not in set(ENV_REGISTRY):
+            raise BadValue(f"it would run what {env_id!r} names, and nothing was run; pass --trust if you want this")
         differences = replay(text)
     except MissingDependency as e:
         return _Result(str(file), [], skipped=str(e))
@@ -102,7 +113,7 @@ def _show(result: _Result) -> None:
         print(f"unchanged  {result.file}")
         return
     print(f"CHANGED    {result.file}: {len(result.differences)} lines")
-    print(*result.differences[:MAX_SHOWN], sep="\n")
+    print(*(clip(str(difference), MAX_TEXT) for difference in result.differences[:MAX_SHOWN]), sep="\n")
     if len(result.differences) > MAX_SHOWN:
         print(f"… and {len(result.differences) - MAX_SHOWN} more")
     if result.recorded:

@@ -18,8 +18,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from gem._internal.text import unescaped
 from gem.cli.flags import REQUIRED, flag
-from gem.cli.output import print_json, progress, wrap_for
+from gem.cli.output import console, print_json, progress, wrap_for
 from gem.errors import BadValue
 from gem.sandbox import Limits, Result, Sandbox, Status, make_sandbox
 from gem.sandbox.factory import BACKENDS
@@ -102,9 +103,9 @@ def _run(sandbox: Sandbox, file: str) -> int:
     data = b"" if sys.stdin is None or (sys.stdin.isatty() and file != "-") else sys.stdin.buffer.read()
     program, stdin = (data, b"") if file == "-" else (Path(file).read_bytes(), data)
     result = sandbox.run(program, stdin=stdin)
-    sys.stdout.write(result.stdout)
-    sys.stdout.flush()
-    sys.stderr.write(result.stderr)
+    for stream, text in ((sys.stdout, result.stdout), (sys.stderr, result.stderr)):
+        (stream if stream.isatty() else unescaped(stream)).write(text)  # a file or a pipe gets what the program wrote
+        stream.flush()
     if result.status in EXIT_CODES:
         print(f"gem: killed: {REASONS[result.status]}", file=sys.stderr)
     return _exit_code(result)
@@ -130,21 +131,20 @@ def _selftest(sandbox: Sandbox, as_json: bool) -> int:
 
 
 def _show(results: list[CheckResult], sandbox: Sandbox) -> None:
-    from rich.console import Console
     from rich.text import Text
 
-    console, width = Console(highlight=False), max(len(result.name) for result in results)
-    console.soft_wrap = not console.is_terminal
+    screen, width = console(highlight=False), max(len(result.name) for result in results)
+    screen.soft_wrap = not screen.is_terminal
     for result in results:
         word = "FAILED" if result.status == "failed" else result.status
         line = Text.assemble((f"{word:<9}", _COLORS[result.status]), f"  {result.name:<{width}}  {result.description}")
-        console.print(line)
+        screen.print(line)
         if result.detail:
-            console.print(Text(f"{'':<9}  {'':<{width}}  {result.detail}", "dim"))
+            screen.print(Text(f"{'':<9}  {'':<{width}}  {result.detail}", "dim"))
     counts = {status: sum(result.status == status for result in results) for status in _COLORS}
     report = sandbox.report()
     name = f"{report.backend}{report.level and ', level ' + report.level}"
-    console.print(
+    screen.print(
         f"\n{name}: {counts['passed']} of {len(results)} checks passed, "
         f"{counts['failed']} failed, {counts['unchecked']} not applicable or not checked"
     )

@@ -24,25 +24,25 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from gem._internal.folders import plain
 from gem.cli.data import DataFlags
-from gem.cli.eval.policies import CONCURRENCY, RANGES, open_policy
+from gem.cli.eval.policies import CONCURRENCY, RANGES, TRUST, open_policy, recorded_command
 from gem.cli.flags import flag
-from gem.cli.output import print_json, table, wrap_for
+from gem.cli.output import print_json, resumable, table, wrap_for
 from gem.errors import BadValue, MissingDependency, did_you_mean
 from gem.evaluation.plot import draw_ratings
-from gem.evaluation.records import check_free, read_settings
+from gem.evaluation.records import check_free
 from gem.evaluation.report import MAX_FAILED_SHARE
 from gem.evaluation.tournament import TournamentReport, play_tournament, sparring_player
 from gem.multiagent import Player
 from gem.policies import Policy
 
 GAMES = 40
-INTERRUPTED = 130  # exit code that shells report for SIGINT
 SPARRING = {"random": "random", "oracle": "best"}  # player → value of the environments' argument ``opponent``
 STRENGTH, CHECKPOINT = "strength:", "checkpoint:"
 _OF_MODELS = ("api_key_env", "temperature", "max_tokens", "top_p", "device")
 _OF_ENDPOINTS = ("api_key_env",)
-_NOT_KEPT = ("out", "resume", "json", "data", "skip_bad_rows")
+_NOT_KEPT = ("out", "resume", "trust", "json", "data", "skip_bad_rows")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +62,7 @@ class Config(DataFlags):
     device: str | None = flag(None, help="torch device of models in folders [default: a GPU if there is one]")
     out: str | None = flag(None, help="folder for the records and the report [default: tournaments/ENV]")
     resume: str | None = flag(None, help="folder of a tournament to continue; other flags may not change its settings")
+    trust: bool = flag(False, help=f"with --resume: {TRUST}")
     json: bool = flag(False, help="print the report as JSON")
 
 
@@ -72,31 +73,26 @@ def run(config: Config) -> int:
         check_free(Path(out))
     with ExitStack() as stack:
         players = {word: _player(word, settings, stack) for word in settings["players"]}
-        try:
-            report = play_tournament(
-                players,
-                settings["env"],
-                games=settings.get("games", GAMES),
-                seed=settings.get("seed", 0),
-                env_kwargs=settings.get("env_kwargs", {}),
-                concurrency=settings.get("concurrency", CONCURRENCY),
-                out=out,
-                resume=config.resume is not None,
-                notes={"command": settings},
-                progress=_Progress(),
-            )
-        except KeyboardInterrupt:
-            is_kept = Path(out).is_dir()
-            how = f"Continue with: gem tournament --resume {shlex.quote(out)}" if is_kept else "Nothing was kept."
-            print(f"Stopped. {how}", file=sys.stderr)
-            return INTERRUPTED
-    if report.ratings is not None:
-        with suppress(MissingDependency):  # the picture needs the extra [plot]
-            draw_ratings(report, Path(out) / "ratings.png")
-    if config.json:
-        print_json({**report.to_json(), "folder": out})
-    else:
-        _print(report, out)
+        stack.enter_context(resumable("tournament", out))
+        report = play_tournament(
+            players,
+            settings["env"],
+            games=settings.get("games", GAMES),
+            seed=settings.get("seed", 0),
+            env_kwargs=settings.get("env_kwargs", {}),
+            concurrency=settings.get("concurrency", CONCURRENCY),
+            out=out,
+            resume=config.resume is not None,
+            notes={"command": settings},
+            progress=_Progress(),
+        )
+        if report.ratings is not None:
+            with suppress(MissingDependency):  # the picture needs the extra [plot]
+                draw_ratings(report, plain(Path(out) / "ratings.png"))
+        if config.json:
+            print_json({**report.to_json(), "folder": out})
+        else:
+            _print(report, out)
     if report.failures > MAX_FAILED_SHARE * report.planned:
         how = f"play them again with `gem tournament --resume {shlex.quote(out)}`"
         print(f"gem: {report.failures} of {report.planned} games failed; {how}", file=sys.stderr)
@@ -131,10 +127,11 @@ def _settings(config: Config) -> dict[str, Any]:
     if config.resume is not None:
         if config.out is not None:
             raise BadValue("--out has no effect with --resume, which continues in the same folder")
-        command = read_settings(config.resume).get("notes", {}).get("command")
-        if command is None or "players" not in command:
+        if "players" not in (command := recorded_command(config.resume, "gem tournament", given, config.trust)):
             raise BadValue(f"{config.resume} was not written by gem tournament")
         given = {**command, **given}
+    elif config.trust:
+        raise BadValue("--trust has no effect without --resume")
     if "env" not in given:
         raise BadValue("gem tournament needs --env, such as --env board:TicTacToe-v0")
     words = given.get("players", [])

@@ -7,10 +7,10 @@ teaches the output format, unless --model writes it already; RL does the rest. F
 metrics.jsonl, trajectories.jsonl, evaluations.jsonl, curve.png, checkpoints/, and reference/, the weights that the KL
 penalty compares with.
 
-Ctrl-C finishes the current update and saves a checkpoint; a second Ctrl-C stops immediately. --resume continues a run
-from its newest checkpoint, bit-identically unless environments or tools run on threads or in processes (--backend sync
-runs them one after another). With --steps, it lengthens a run, even a finished one; the learning rate then decays over
-the new number of updates. --until stops a run early.
+Ctrl-C or SIGTERM finishes the current update and saves a checkpoint; a second one stops immediately. --resume continues
+a run from its newest checkpoint, bit-identically unless environments or tools run on threads or in processes (--backend
+sync runs them one after another). With --steps, it lengthens a run, even a finished one; the learning rate then decays
+over the new number of updates. --until stops a run early.
 
   gem train
   gem train --env game:GuessTheNumber-v0-hard --steps 1000
@@ -27,10 +27,10 @@ the new number of updates. --until stops a run early.
 from __future__ import annotations
 
 import shlex
-import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from itertools import zip_longest
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
@@ -39,9 +39,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column, Table
 from rich.text import Text
 
+from gem._internal.text import clip
+from gem.cli import output
 from gem.cli.data import DataFlags
 from gem.cli.flags import flag
-from gem.cli.output import print_json
+from gem.cli.output import MAX_TEXT, is_stopped, on_signals, print_json, resumable
 from gem.core import Optimum
 from gem.errors import BadValue, require
 from gem.rl.checks import check_names, check_trainable
@@ -59,7 +61,6 @@ if TYPE_CHECKING:
 
 MOST = 0.5  # readable replies after a warm-up, below which there is a warning
 LONGER = frozenset({"steps", "minutes"})  # flags that --resume allows
-INTERRUPTED = 130  # exit code that shells report for SIGINT
 _HELP = {f.name: dict(f.metadata) for f in fields(TrainConfig)}
 
 
@@ -82,8 +83,11 @@ class Config(DataFlags, TrainConfig):
     )
     resume: str | None = flag(
         None,
-        help="folder of a run to continue; besides, only --json and, for a longer run, --steps and --minutes are "
-        "allowed",
+        help="folder of a run to continue; besides, only --json, --trust and, for a longer run, --steps and --minutes "
+        "are allowed",
+    )
+    trust: bool = flag(
+        False, help="with --resume: let a folder that this user has not made on this machine choose what runs"
     )
     json: bool = flag(False, help="print the results as JSON, and the progress on stderr")
     given: frozenset[str] = field(default=frozenset(), init=False)
@@ -93,20 +97,21 @@ class Config(DataFlags, TrainConfig):
 
 
 def run(config: Config) -> int:
-    console = Console(stderr=config.json or config.dry_run)
+    console = output.console(stderr=config.json or config.dry_run)
     runs = _settings(config) if config.resume is None else [_resumed(config)]
     if config.resume is None:
+        if config.trust:
+            raise BadValue("--trust has no effect without --resume")
         for settings in runs:
             check_names(settings)
             RunFolder.free_path(settings)
     if config.dry_run:
         return _dry_run(config, runs[0], console)
-    records = []
+    records: list[dict[str, Any]] = []
     for settings in runs:
-        record = _train(config, settings, console)
-        if record is None:
-            return INTERRUPTED
-        records.append(record)
+        if records and is_stopped():
+            raise KeyboardInterrupt
+        records.append(_train(config, settings, console))
     if config.json:
         print_json(records if len(records) > 1 else records[0])
     return 0
@@ -124,8 +129,8 @@ def _dry_run(config: Config, settings: TrainConfig, console: Console) -> int:
     return 0
 
 
-def _train(config: Config, settings: TrainConfig, console: Console) -> dict[str, Any] | None:
-    """Start or resume a run. Returns the results; None if it was stopped."""
+def _train(config: Config, settings: TrainConfig, console: Console) -> dict[str, Any]:
+    """Start or resume a run, and return the results. Raises KeyboardInterrupt if it was stopped."""
     console.print(
         f"Starting: {settings.title}, {settings.steps} updates of {settings.batch} episodes.",
         soft_wrap=not console.is_terminal,
@@ -136,25 +141,23 @@ def _train(config: Config, settings: TrainConfig, console: Console) -> dict[str,
     if config.resume is None:
         trainer = trainer_class.start(settings)
     else:
-        trainer = trainer_class.resume(config.resume, **_longer(config))
-    with trainer:
+        trainer = trainer_class.resume(config.resume, trust=config.trust, **_longer(config))
+    folder = str(trainer.folder.path)
+    with trainer, resumable("train", folder):
         optimum = trainer.optimum
         console.print(
             f"evaluation: {trainer.evaluation.description}", soft_wrap=not console.is_terminal, highlight=False
         )
         console.print(str(trainer.disk), soft_wrap=not console.is_terminal, highlight=False)
-        with _Display(console, trainer.config.steps, optimum) as display, _StopOnInterrupt(console) as should_stop:
-            trainer.run(display.update, display.imitation, display.loaded, display.untrained, should_stop)
+        with _Display(console, trainer.config.steps, optimum) as display, _stop_requests(console) as requests:
+            trainer.run(display.update, display.imitation, display.loaded, display.untrained, lambda: bool(requests))
         metrics = trainer.folder.read_metrics()
         if metrics:
             title = f"{trainer.config.title}, seed {trainer.config.seed}"
             draw_curves(trainer.folder.curve, [RecordedRun.read(trainer.folder.path)], CURVES, title)
-        folder = shlex.quote(str(trainer.folder.path))
         if not trainer.done:
-            console.print(
-                f"Stopped after update {trainer.update}. Continue with: gem train --resume {folder}", soft_wrap=True
-            )
-            return None
+            console.print(f"Saved after update {trainer.update}.")
+            raise KeyboardInterrupt
         if not config.json:
             _report(console, trainer, metrics[-1], optimum)
         return _record(trainer, metrics[-1], optimum)
@@ -224,7 +227,7 @@ def _resumed(config: Config) -> TrainConfig:
     if changed:
         raise BadValue(f"--resume keeps the run's own configuration; drop --{changed[0].replace('_', '-')}")
     assert config.resume is not None
-    _, settings = RunFolder.open(config.resume)
+    _, settings = RunFolder.open(config.resume, trust=config.trust)
     return replace(settings, **_longer(config))
 
 
@@ -233,33 +236,19 @@ def _longer(config: Config) -> dict[str, Any]:
     return {name: getattr(config, name) for name in config.given & LONGER}
 
 
-class _StopOnInterrupt:
-    """On the first Ctrl-C, request a stop after the current update; on the second, raise KeyboardInterrupt."""
+@contextmanager
+def _stop_requests(console: Console) -> Iterator[list[str]]:
+    """Collect requests to stop after the current update, which are signals; the second raises KeyboardInterrupt."""
+    requests: list[str] = []
 
-    def __init__(self, console: Console) -> None:
-        self.console, self.requested, self.printed = console, False, False
-
-    def __call__(self) -> bool:
-        """Return whether a stop was requested. Prints a message the first time that the result is True."""
-        if self.requested and not self.printed:
-            self.printed = True
-            self.console.print("Stopping and saving.")
-        return self.requested
-
-    def __enter__(self) -> _StopOnInterrupt:
-        self._before = signal.signal(signal.SIGINT, self._on_interrupt)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
-
-    def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
+    def request(*signal: object) -> None:
+        if requests:
             raise KeyboardInterrupt
-        self.requested = True
-        self.console.print(
-            "Finishing this update, then saving. Press Ctrl-C again to stop immediately, at the last checkpoint."
-        )
+        requests.append("Finishing this update, then saving. Press Ctrl-C again to stop at the last checkpoint.")
+        console.print(requests[0])
+
+    with on_signals(request):
+        yield requests
 
 
 class _Display:
@@ -268,7 +257,7 @@ class _Display:
     def __init__(self, console: Console, updates: int, optimum: Optimum | None) -> None:
         self.console, self.optimum = console, optimum
         self.progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -282,15 +271,15 @@ class _Display:
         self.evaluation = "not yet"
         self.warned: set[str] = set()
         self.live = Live(self.progress, console=console, refresh_per_second=4) if console.is_terminal else None
+        self.shown = ExitStack()
 
     def __enter__(self) -> _Display:
         if self.live is not None:
-            self.live.start()
+            self.shown.enter_context(output.live(self.live))
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self.live is not None:
-            self.live.stop()
+        self.shown.close()
 
     def imitation(self, state: WarmUp) -> None:
         checked = state.readable is not None and (self.taught is None or state.readable != self.taught.readable)
@@ -402,7 +391,7 @@ def _side_by_side(before: Trajectory, after: Trajectory) -> Table:
 
 def _transcript(game: Trajectory) -> list[str]:
     shown = [*[turn.observation for turn in game.turns], game.final_observation]
-    lines = [str(shown[0])]
+    lines = [clip(str(shown[0]), MAX_TEXT)]
     for turn, observation in zip(game.turns, shown[1:], strict=True):
-        lines += [f"> {turn.action}", str(observation)]
+        lines += [clip(f"> {turn.action}", MAX_TEXT), clip(str(observation), MAX_TEXT)]
     return [*lines, f"[{game.stop_reason}, reward {game.total_reward:g}]"]

@@ -14,6 +14,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from gem._internal.folders import plain
 from gem._internal.text import counted
 from gem.cli.flags import REQUIRED, flag
 from gem.cli.output import output_file
@@ -56,7 +57,7 @@ def run(config: Config) -> int:
 
 def _target(config: Config) -> Path:
     first = config.paths[0]
-    out = config.out or (first / "view.html" if first.is_dir() else first.with_suffix(".html"))
+    out = config.out or plain(first / "view.html" if first.is_dir() else first.with_suffix(".html"))
     output_file(out, ".html", ".htm")
     if out in config.paths:
         raise BadValue(f"--out must not be an input, got {str(out)!r}")

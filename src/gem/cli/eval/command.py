@@ -38,26 +38,29 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from gem._internal.folders import plain
 from gem.cli.data import DataFlags
 from gem.cli.eval.display import Display, plain_console, report_table
 from gem.cli.eval.folders import export, import_files, print_comparison, print_rescored
 from gem.cli.eval.policies import (
     CONCURRENCY,
     TIMEOUT_S,
+    TRUST,
     as_recorded,
     check_flags,
     environments_of,
     kind_of,
     open_policy,
+    recorded_command,
     refuse,
 )
 from gem.cli.flags import flag
-from gem.cli.output import print_json
+from gem.cli.output import print_json, resumable
 from gem.errors import BadValue, EndpointError, MissingDependency, did_you_mean
 from gem.evaluation import EvalEnv, EvalReport, evaluate, load_suite
 from gem.evaluation.metrics import tasks_needed
 from gem.evaluation.plot import draw_scores
-from gem.evaluation.records import check_free, read_settings
+from gem.evaluation.records import check_free
 from gem.evaluation.report import MAX_FAILED_SHARE
 from gem.evaluation.suites import DEFAULT
 from gem.evaluation.tasks import TaskSet
@@ -66,14 +69,13 @@ from gem.policies import Policy
 # word → the flags that it takes
 WORDS = {
     "compare": (),
-    "rescore": ("out", "concurrency", "env_timeout"),
+    "rescore": ("out", "concurrency", "env_timeout", "trust"),
     "export": ("out", "format"),
     "import": ("out",),
 }
 USAGE = "compare RUN RUN…, rescore RUN, export RUN, import FILE…"
-INTERRUPTED = 130  # exit code that shells report for SIGINT
 LIMIT, ROLLOUTS, RETRIES = 100, 1, 2
-NOT_KEPT = ("words", "format", "out", "resume", "json", "allow_failures", "detect", "data", "skip_bad_rows")
+NOT_KEPT = ("words", "format", "out", "resume", "trust", "json", "allow_failures", "detect", "data", "skip_bad_rows")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +122,7 @@ class Config(DataFlags):
     out: str | None = flag(None, help="folder for the records and the report [default: evals/MODEL]")
     format: Literal["inspect", "verifiers"] | None = flag(None, help="of export: a log of inspect-ai, or of verifiers")
     resume: str | None = flag(None, help="folder of an evaluation to continue; other flags may not change its settings")
+    trust: bool = flag(False, help=f"with --resume, rescore and --checkpoint: {TRUST}")
     json: bool = flag(False, help="print the report as JSON, and the progress on stderr")
 
 
@@ -130,7 +133,10 @@ def run(config: Config) -> int:
     if config.format is not None:
         raise BadValue("--format has no effect without export")
     settings = _settings(config)
-    envs: list[str | EvalEnv | TaskSet] = [] if "seeds" in settings else [*_envs(settings)]
+    if config.trust and config.resume is None and "checkpoint" not in settings:
+        refuse(["trust"], "without --resume, rescore or --checkpoint")
+    found = _envs(settings, config.trust)
+    envs: list[str | EvalEnv | TaskSet] = [] if "seeds" in settings else [*found]
     out = config.resume or config.out or _free_folder(_name(settings))
     if config.resume is None:
         check_free(Path(out))
@@ -138,22 +144,17 @@ def run(config: Config) -> int:
         tasks_needed(config.detect, 1)  # checks it before the run
     with ExitStack() as stack:
         policy, tasks = open_policy(settings, stack)
-        display = stack.enter_context(Display(console, config.detect))
-        try:
+        stack.enter_context(resumable("eval", out))
+        with Display(console, config.detect) as display:
             report = _evaluate(policy, tasks or envs, settings, out, config.resume is not None, display)
-        except KeyboardInterrupt:
-            display.close()
-            how = f"Continue with: gem eval --resume {shlex.quote(out)}" if Path(out).is_dir() else "Nothing was kept."
-            console.print(f"Stopped. {how}", soft_wrap=True, markup=False)
-            return INTERRUPTED
-    with suppress(MissingDependency):  # the picture needs the extra [plot]
-        draw_scores(report, Path(out) / "scores.png")
-    if config.json:
-        print_json(report.to_json())
-    else:
-        console.print(report_table(report))
-        for line in [*report.notes(), *as_recorded(settings, out), f"Records and report: {shlex.quote(out)}"]:
-            console.print(line, soft_wrap=True, markup=False)
+        with suppress(MissingDependency):  # the picture needs the extra [plot]
+            draw_scores(report, plain(Path(out) / "scores.png"))
+        if config.json:
+            print_json(report.to_json())
+        else:
+            console.print(report_table(report))
+            for line in [*report.notes(), *as_recorded(settings, out), f"Records and report: {shlex.quote(out)}"]:
+                console.print(line, soft_wrap=True, markup=False)
     if report.failed_share > MAX_FAILED_SHARE and not config.allow_failures:
         print(
             f"gem: {report.failed_share:.1%} of the samples failed, more than {MAX_FAILED_SHARE:.0%}; play them again "
@@ -208,21 +209,18 @@ def _settings(config: Config) -> dict[str, Any]:
         return given
     if config.out is not None:
         raise BadValue("--out has no effect with --resume, which continues in the same folder")
-    command = read_settings(config.resume).get("notes", {}).get("command")
-    if command is None:
-        raise BadValue(f"{config.resume} was not written by gem eval; continue it with gem.evaluate(…, resume=True)")
-    settings = {**command, **given}
+    settings = {**recorded_command(config.resume, "gem eval", given, config.trust), **given}
     check_flags(given, settings)
     return settings
 
 
-def _envs(settings: Mapping[str, Any]) -> list[str | EvalEnv]:
+def _envs(settings: Mapping[str, Any], trust: bool) -> list[str | EvalEnv]:
     if "env" in settings and "suite" in settings:
         raise BadValue("give --env or --suite, not both")
     if "env" in settings:
         return [EvalEnv(id=env_id, kwargs=settings.get("env_kwargs", {})) for env_id in settings["env"]]
     if "checkpoint" in settings and "suite" not in settings:
-        return list(environments_of(settings["checkpoint"]))
+        return list(environments_of(settings["checkpoint"], trust))
     return list(load_suite(settings.get("suite", DEFAULT)))
 
 
@@ -252,5 +250,6 @@ def _word(config: Config) -> int:
     elif word == "import":
         import_files(paths, config.out)
     else:
-        print_rescored(paths, config.out, config.concurrency or CONCURRENCY, config.env_timeout, config.json)
+        rescored = config.concurrency or CONCURRENCY, config.env_timeout, config.trust
+        print_rescored(paths, config.out, *rescored, config.json)
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -10,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gem._internal.text import counted, one_line
+from gem.cli import output
 from gem.evaluation import EvalReport
 from gem.evaluation.metrics import expected_half_width, tasks_needed
 
@@ -22,20 +24,20 @@ class Display:
     def __init__(self, console: Console, detect: float | None) -> None:
         self.console, self.detect = console, detect
         self.live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+        self.shown = ExitStack()
         self.started, self.tenths = time.monotonic(), 0
         self.before: EvalReport | None = None  # what a resumed run had done
 
     def __enter__(self) -> Display:
         if self.live is not None:
-            self.live.start()
+            self.shown.enter_context(output.live(self.live))
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:
-        if self.live is not None:
-            self.live.stop()
+        self.shown.close()
 
     def update(self, report: EvalReport) -> None:
         if self.before is None:
@@ -96,7 +98,7 @@ def report_table(report: EvalReport) -> Table:
 
 def plain_console(stderr: bool = False) -> Console:
     """Return a console that does not wrap tables too early when it is no terminal."""
-    console = Console(stderr=stderr, highlight=False)
+    console = output.console(stderr=stderr, highlight=False)
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
     return console

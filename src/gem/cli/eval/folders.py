@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from gem._internal.text import counted, one_line, short_repr
+from gem._internal.folders import FolderLock, plain
+from gem._internal.text import clip, counted, one_line, short_repr
 from gem.cli.eval.display import plain_console, report_table
 from gem.cli.output import print_json
 from gem.errors import BadValue
@@ -18,6 +20,7 @@ from gem.evaluation import compare, rescore
 from gem.evaluation.exchange.inspect_logs import export_inspect, read_inspect
 from gem.evaluation.exchange.verifiers_traces import TRACES, export_verifiers, read_verifiers
 from gem.evaluation.records import TRAJECTORIES, check_free
+from gem.evaluation.report import MAX_NOTE
 from gem.evaluation.rescore import Change
 from gem.trajectory import Trajectory, write_jsonl
 
@@ -38,17 +41,19 @@ def print_comparison(paths: list[str], as_json: bool) -> None:
         table.add_row(*(Text(one_line(text), style="bold" if is_best else "") for text, is_best in row))
     console.print(table)
     for warning in found.warnings:
-        console.print(f"warning: {one_line(warning)}", soft_wrap=True, markup=False)
+        console.print(f"warning: {one_line(warning)}", soft_wrap=True)
 
 
-def print_rescored(paths: list[str], out: str | None, concurrency: int, timeout: float | None, as_json: bool) -> None:
+def print_rescored(
+    paths: list[str], out: str | None, concurrency: int, timeout: float | None, trust: bool, as_json: bool
+) -> None:
     """Grade an evaluation again, and print what changed. Raises BadValue for a folder that cannot be graded."""
     if len(paths) != 1:
         raise BadValue(f"rescore takes the folder of one evaluation, got {len(paths)}")
     path = paths[0].rstrip("/")
     out = out or f"{path}-rescored"
     check_free_copy(out)
-    found = rescore(path, out=out, concurrency=concurrency, timeout=timeout)
+    found = rescore(path, out=out, concurrency=concurrency, timeout=timeout, trust=trust)
     if as_json:
         data: dict[str, Any] = {"changes": [change._asdict() for change in found.changes], "failed": found.failed}
         print_json({**data, "before": found.before.to_json(), "after": found.after.to_json()})
@@ -65,7 +70,7 @@ def print_rescored(paths: list[str], out: str | None, concurrency: int, timeout:
         cause = next(iter(found.failed.values()))
         lines.append(f"{counted(len(found.failed), 'sample')} could not be graded again, and keep their score: {cause}")
     for line in [*lines, f"Records and report: {shlex.quote(out)}"]:
-        console.print(line, soft_wrap=True, markup=False)
+        console.print(clip(one_line(line), MAX_NOTE), soft_wrap=True)
 
 
 def export(paths: list[str], format: str | None, out: str | None) -> None:
@@ -73,7 +78,7 @@ def export(paths: list[str], format: str | None, out: str | None) -> None:
     if len(paths) != 1 or format is None:
         raise BadValue("export takes the folder of one evaluation, and --format inspect or --format verifiers")
     path = paths[0].rstrip("/")
-    out = out or f"{path}/{format}"
+    out = out or str(plain(Path(path, format)))
     for file in (export_inspect if format == "inspect" else export_verifiers)(path, out):
         print(file)
 
@@ -90,7 +95,8 @@ def import_files(paths: list[str], out: str | None) -> None:
     if not found:
         raise BadValue(f"no sample in {', '.join(paths)}")
     Path(out).mkdir(parents=True)
-    write_jsonl(Path(out) / TRAJECTORIES, found)
+    with closing(FolderLock(Path(out))):
+        write_jsonl(Path(out) / TRAJECTORIES, found)
     failed = sum(trajectory.failure is not None for trajectory in found)
     shown = f"{counted(len(found), 'episode')} ({failed:,} failed)"
     print(f"{shown} in {shlex.quote(out)}; show them with: gem view {shlex.quote(out)}")

@@ -9,14 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gem._internal.folders import check_own
 from gem.errors import BadValue, require
-from gem.evaluation.records import read_records, read_settings
+from gem.evaluation.records import SETTINGS, read_records, read_settings
 from gem.evaluation.tasks import EvalEnv, TaskSet
 from gem.policies import Policy
 from gem.rl.data.evaluation import evaluation_tasks
 from gem.rl.run.folder import RunFolder, newest_checkpoint, outcome_of
 
 CONCURRENCY, TIMEOUT_S = 128, 600.0
+TRUST = "let a folder that this user has not made on this machine choose what runs"
 SAMPLING = ("temperature", "max_tokens", "top_p", "reasoning_effort")
 MACHINE = ("device", "dtype", "threads")  # how a model in this process computes
 # The flags of each kind of policy, besides those of every evaluation.
@@ -35,6 +37,7 @@ RANGES: dict[str, tuple[Callable[[float], bool], str]] = {  # flag → what it a
     "timeout": (lambda value: value > 0, "seconds above 0"),
     "env_timeout": (lambda value: value > 0, "seconds above 0"),
 }
+NUMBERS = {*RANGES, "limit", "rollouts", "games", "seed", "concurrency", "retries", "native_tools"}
 
 
 def kind_of(settings: Mapping[str, Any]) -> str:
@@ -99,9 +102,29 @@ def open_policy(settings: Mapping[str, Any], stack: ExitStack) -> tuple[Policy |
     return _local_policy(settings["model"], settings, library), []
 
 
-def environments_of(run: str) -> list[EvalEnv]:
-    """Return the environments of a training run. Raises BadValue if the folder is no run."""
-    _, config = RunFolder.open(run, plays=True)
+def recorded_command(path: str, writer: str, given: Mapping[str, Any], trust: bool) -> dict[str, Any]:
+    """Return the flags that a command recorded in its folder.
+
+    Args:
+        writer: the command, such as "gem eval".
+        given: the flags of this command line. What they leave to the folder, other than NUMBERS, must be trusted.
+
+    Raises:
+        BadValue: another program wrote the folder, or it is not trusted.
+    """
+    notes = read_settings(path).get("notes")
+    command = notes.get("command") if isinstance(notes, Mapping) else None
+    if not isinstance(command, dict):
+        raise BadValue(f"{path} was not written by {writer}; continue it in Python, with resume=True")
+    harmless = {name for name, value in command.items() if name in NUMBERS and isinstance(value, (int, float))}
+    chosen = {name: value for name, value in command.items() if name not in harmless | given.keys()}
+    check_own(Path(path) / SETTINGS, chosen, trust)
+    return command
+
+
+def environments_of(run: str, trust: bool) -> list[EvalEnv]:
+    """Return the environments of a training run. Raises BadValue if the folder is no run, or is not trusted."""
+    _, config = RunFolder.open(run, plays=True, trust=trust)
     return [EvalEnv(id=env.id, name=env.name, wrappers=env.wrappers or "", kwargs=env.kwargs) for env in config.envs]
 
 
