@@ -123,7 +123,7 @@ def outside_thinking(text: str) -> str:
 def boxes(text: str) -> list[str]:
     r"""Return the contents of all closed ``\boxed{…}`` and ``\fbox{…}``, ordered by their start.
 
-    Boxes and braces may be nested. A box may also hold one token without braces, as in ``\boxed 5``.
+    Boxes and braces may be nested, boxes in up to 64 braces. A box may also hold a token without them: ``\boxed 5``.
 
     >>> boxes(r"\boxed{1}, \boxed{\frac{1}{2}}, \boxed 3 and \boxed{never closed")
     ['1', '\\frac{1}{2}', '3']
@@ -147,7 +147,7 @@ def _box_spans(text: str) -> list[tuple[int, int]]:
         elif mark == "{":
             stack.append(None)
         elif len(mark) > 2:
-            stack.append(match.end())
+            stack.append(match.end() if len(stack) < 64 else None)  # all contents would take quadratic memory
     return sorted([*found, *((start, -1) for start in stack if start is not None)])
 
 

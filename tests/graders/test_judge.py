@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 
-from gem._internal.untrusted import escaped
+from gem._internal.text import escaped
 from gem.errors import BadValue, EndpointError, GraderError
 from gem.graders.judge import Judge
 from gem.policies.endpoint import Endpoint
@@ -244,7 +244,7 @@ def test_an_overlong_answer_is_wrong_without_a_request():
 def test_a_lone_surrogate_is_replaced():
     judge = CannedJudge(honest)
     assert not judge.grade("4\ud83d", "four").correct
-    assert answer_in(judge.requests[0]) == "4?"
+    assert answer_in(judge.requests[0]) == "4\\ud83d"
 
 
 @pytest.mark.parametrize("text", ["a < b", "x<y|z", "vector<int> v", "cout<<x", "a[0]", "1 << 4", "<b>", "[x]"])

@@ -258,12 +258,20 @@ def test_a_reply_cut_by_its_token_limit_gets_no_closing_tag():
     assert fake.requests[1].body["messages"][1]["content"] == "<a>1</a>"
 
 
-@pytest.mark.parametrize("count", ["ten", None, -1, 1e400, True, [3]], ids=repr)
+@pytest.mark.parametrize("count", ["ten", None, -1, 1e400, True, [3], 10**300], ids=repr)
 def test_a_token_count_that_is_no_count_is_left_out(count):
     usage = {"prompt_tokens": count, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 2}}
     body = json.dumps({"choices": [{"message": {"content": "a"}}], "usage": usage}).encode()
     expected = {"completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 2}}
     assert parse_completion(REQUEST, body).usage == expected
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+@pytest.mark.parametrize("field", ['"tool_calls": [{"arguments": {"n": NUMBER}}]', '"reasoning_details": [NUMBER]'])
+def test_a_number_that_json_does_not_have_is_sent_back_as_text(field, number):
+    body = f'{{"choices": [{{"message": {{"content": "a", {field}}}}}]}}'.replace("NUMBER", number)
+    sent = json.dumps(parse_completion(REQUEST, body.encode()).message, allow_nan=False)
+    assert f'"{json.loads(number)}"' in sent
 
 
 def test_tokens_given_as_ids_are_token_ids():

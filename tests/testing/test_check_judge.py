@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 
-from gem._internal.untrusted import escaped
+from gem._internal.text import escaped
 from gem.cli import main
 from gem.errors import BadValue, EndpointError
 from gem.graders.judge import Judge

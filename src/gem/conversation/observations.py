@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
+from gem._internal.inbound import REPLY, loads
 from gem.core import Info
 from gem.errors import BadValue
 from gem.messages import Message, Observation, Role, media_parts
@@ -116,7 +117,7 @@ def _call_text(call: Any) -> str:
     data = dict(function) if isinstance(function, Mapping) else call
     if isinstance(data, dict) and isinstance(data.get("arguments"), str):
         with suppress(ValueError):
-            data["arguments"] = json.loads(data["arguments"])
+            data["arguments"] = loads(data["arguments"], "the arguments", REPLY)
     return f"<tool_call>\n{json.dumps(data, ensure_ascii=False, default=str)}\n</tool_call>"
 
 

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import os
 import re
+import sys
 import threading
 import zlib
 from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
 from functools import lru_cache
-from json import JSONDecodeError
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from gem._internal.imports import is_installed
-from gem._internal.json_codec import loads
-from gem._internal.text import short_repr
+from gem._internal.inbound import FILE, check_size, grown, loads, read_bytes, read_lines
+from gem._internal.text import short_repr, unescaped
 from gem.datasets.rows import ListRows, Mixed, Row, Rows
-from gem.errors import BadValue, install_command, require
+from gem.errors import BadInput, BadValue, install_command, require
 
 GEM_DATA = "GEM_DATA"  # environment variable: folder of local copies of hub datasets
 SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".csv", ".parquet")
@@ -32,6 +34,7 @@ FORMATS = ", ".join(SUFFIXES[:-1]) + f" and {SUFFIXES[-1]}"
 INFO_FILES = ("dataset_info.json", "dataset_infos.json")  # describe a dataset and have no rows
 SAVED_FILES = ("state.json", "dataset_dict.json")  # one of them is in a folder that save_to_disk wrote
 LONGEST_CSV_FIELD = 1 << 30  # characters
+_LIST = FILE._replace(bytes=4 << 30, items=1 << 30)  # a whole file, which is held in memory
 HUB_TIMEOUT_S = 10.0  # for the first reply of the hub
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _NUMBERED = re.compile(r"\d+\.")
@@ -163,7 +166,8 @@ def hub_rows(name: str, split: str | None, config: str | None, *, streaming: boo
     try:
         if not constants.HF_HUB_OFFLINE:  # load_dataset would retry for most of a minute
             HfApi().dataset_info(name, timeout=HUB_TIMEOUT_S)
-        return load_dataset(name, config, split=split, streaming=streaming)
+        with redirect_stderr(unescaped(sys.stderr)):  # it draws progress bars
+            return load_dataset(name, config, split=split, streaming=streaming)
     except Exception as e:  # the network, the hub and the library raise many types
         raise MissingData(f"dataset {name!r} cannot be loaded ({type(e).__name__}); {ways}") from e
 
@@ -209,24 +213,26 @@ class JsonLines(Rows):
     """A file of one JSON object per line. Keeps only the start of each line in memory: 8 bytes per row."""
 
     def __init__(self, path: Path) -> None:
+        with path.open("rb") as file:
+            self._scan(path, file)
+
+    def _scan(self, path: Path, file: IO[bytes]) -> None:
         self.name, self._path = path.name, path
         self._starts, at = array("Q"), 0
         self._blank = array("Q")  # number of rows before each blank line
-        with path.open("rb") as file:
-            for line in file:
-                if line.strip():
-                    self._starts.append(at)
-                else:
-                    self._blank.append(len(self._starts))
-                at += len(line)
+        for line in read_lines(file, str(path)):
+            if line.strip():
+                self._starts.append(at)
+            else:
+                self._blank.append(len(self._starts))
+            at += len(line)
 
     def row(self, index: int) -> Row:
         line = self._line(index).rstrip()
         try:
-            row = loads(line)
-        except (ValueError, RecursionError) as e:
-            error = f"{e.msg} at column {e.colno}" if isinstance(e, JSONDecodeError) else str(e)
-            raise BadValue(f"{self.where(index)} is invalid JSON: {error}, got {_start_of(line)}") from e
+            row = loads(line, self.where(index), long_integers=True)
+        except BadInput as e:
+            raise BadValue(f"{e}, got {_start_of(line)}") from e
         if not isinstance(row, dict):
             raise BadValue(f"{self.where(index)} must be a JSON object, got {_start_of(line)}")
         return row
@@ -237,7 +243,7 @@ class JsonLines(Rows):
     def _line(self, index: int) -> bytes:
         with self._path.open("rb") as file:
             file.seek(self._starts[index])
-            return file.readline()
+            return file.readline(FILE.bytes + 1)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return read_file, (self._path,)
@@ -247,26 +253,25 @@ class JsonLines(Rows):
 
 
 class ZippedJsonLines(JsonLines):
-    """A gzip file of one JSON object per line. Keeps the lines in memory."""
+    """A gzip file of one JSON object per line. Keeps the decompressed file in memory."""
 
     def __init__(self, path: Path) -> None:
-        self.name, self._path = path.name, path
-        self._lines, self._blank = list[bytes](), array("Q")
+        limit, parts, size = grown(path.stat().st_size, _LIST.bytes), list[bytes](), 0
         try:
             with gzip.open(path) as file:
-                for line in file:
-                    if line.strip():
-                        self._lines.append(line)
-                    else:
-                        self._blank.append(len(self._lines))
+                while part := file.read(1 << 20):
+                    parts.append(part)
+                    size += len(part)
+                    check_size(size, f"{path}, decompressed,", limit)
         except (EOFError, gzip.BadGzipFile, zlib.error) as e:
             raise BadValue(f"{path}: invalid gzip file: {e}") from e
+        self._data = io.BytesIO(b"".join(parts))
+        self._scan(path, self._data)
 
     def _line(self, index: int) -> bytes:
-        return self._lines[index]
-
-    def __len__(self) -> int:
-        return len(self._lines)
+        data, start = self._data.getbuffer(), self._starts[index]
+        end = self._starts[index + 1] if index + 1 < len(self) else len(data)  # with the blank lines between
+        return bytes(data[start:end])
 
 
 class Parquet(Rows):
@@ -312,10 +317,7 @@ def _start_of(line: bytes) -> str:
 
 
 def _read_json_list(path: Path) -> Rows:
-    try:
-        rows: Any = loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as e:
-        raise BadValue(f"{path}: invalid JSON: {e}") from e
+    rows: Any = loads(read_bytes(path, _LIST), str(path), _LIST, long_integers=True)
     if not isinstance(rows, list):
         raise BadValue(f"{path}: must be a JSON list of objects, got {type(rows).__name__}")
     return ListRows(rows, path.name)
@@ -326,8 +328,9 @@ def _read_csv(path: Path) -> Rows:
     limit = csv.field_size_limit(LONGEST_CSV_FIELD)  # by default 131,072, less than some programs and passages
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            header, rows = list(reader.fieldnames or []), [(reader.line_num, row) for row in reader]
+            reader = csv.reader(file, strict=True)
+            header = next(reader, [])
+            rows = [(reader.line_num, row) for row in reader if row]
     except (csv.Error, UnicodeDecodeError) as e:
         raise BadValue(f"{path}: invalid CSV: {e}") from e
     finally:
@@ -338,15 +341,15 @@ def _read_csv(path: Path) -> Rows:
 class CsvRows(ListRows):
     """The rows of a CSV file, with the number of the last line of each; a row may have several lines."""
 
-    def __init__(self, name: str, header: list[str], rows: list[tuple[int, dict[Any, Any]]]) -> None:
+    def __init__(self, name: str, header: list[str], rows: list[tuple[int, list[str]]]) -> None:
         super().__init__([row for _, row in rows], name)
         self._header, self._ends = header, array("Q", [line for line, _ in rows])
 
     def row(self, index: int) -> Row:
-        row = super().row(index)
-        if None in row or None in row.values():
+        row = self._rows[index]
+        if len(row) != len(self._header):
             raise BadValue(f"{self.where(index)} must have the columns of the header: {', '.join(self._header)}")
-        return row
+        return dict(zip(self._header, row, strict=True))
 
     def where(self, index: int) -> str:
         return f"{self.name}, line {self._ends[index]} (row {index})"

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gem._internal.counts import check_count
-from gem._internal.text import short_repr
-from gem._internal.untrusted import escaped
+from gem._internal.inbound import REPLY, check_json
+from gem._internal.text import escaped, short_repr
 from gem.errors import BadValue, EndpointError, GraderError
 from gem.graders.base import Grade, gold_answers
 from gem.messages import Message, assistant, user
@@ -53,6 +53,7 @@ Reply with one JSON object and nothing else, in this form:
 {form}"""
 
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)\n?```", re.DOTALL)
+_MOST_TRIES = 8  # ends of thinking after which a verdict is looked for
 _OPTIONAL = ("response_format", "temperature")  # fields that some endpoints refuse, in the order of leaving them out
 
 
@@ -295,10 +296,11 @@ def _json_object(reply: str) -> dict[str, Any]:
 
     Raises _MalformedVerdict for other text and for duplicate keys.
     """
-    rest = reply
+    rest, tries = reply, 1
     while (pairs := _parse_pairs(rest)) is None:
         _, end, rest = rest.partition("</think>")  # the reason of a verdict may also contain this tag
-        if not end:
+        tries += 1
+        if not end or tries > _MOST_TRIES:  # a reply of tags would take quadratic time
             raise _MalformedVerdict("it must be one JSON object and nothing else")
     if len(dict(pairs)) != len(pairs):
         raise _MalformedVerdict("each key must occur once")
@@ -308,8 +310,10 @@ def _json_object(reply: str) -> dict[str, Any]:
 def _parse_pairs(text: str) -> _Pairs | None:
     fence = _FENCE.fullmatch(text.strip())
     try:
-        found: Any = json.loads(text if fence is None else fence[1], object_pairs_hook=_Pairs)
-    except (ValueError, RecursionError):
+        written = text if fence is None else fence[1]
+        check_json(written.encode("utf-8", "surrogatepass"), "it", REPLY)
+        found: Any = json.loads(written, object_pairs_hook=_Pairs)
+    except ValueError:
         return None
     return found if isinstance(found, _Pairs) else None
 

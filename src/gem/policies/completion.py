@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -10,10 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gem._internal.http_client import HttpRequest, RequestError
+from gem._internal.inbound import MESSAGE, finite, loads
+from gem.errors import BadInput
 from gem.parsing import code_blocks
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_details")  # fields of a message; servers differ
 _TOTALS = ("prompt_tokens", "completion_tokens", "total_tokens")  # of the usage
+_MOST_TOKENS = 1 << 40  # of one reply; a count above it is no count
 _TOKEN_ID = "token_id:"  # vLLM's prefix of tokens with return_tokens_as_token_ids
 # Reasons for status 400: OpenAI's code and message, vLLM, SGLang, llama.cpp; Azure's filter.
 _OVERFLOW = re.compile(
@@ -65,11 +67,17 @@ class Completion:
 
 
 def parse_completion(request: HttpRequest, body: bytes) -> Completion:
-    """Parse a response. Raises RequestError for an invalid one, such as a proxy's error page with status 200."""
-    text = body.decode("utf-8", "replace")
+    """Parse a response. Raises RequestError for an invalid one, such as a proxy's error page with status 200.
+
+    Of a completion above a bound, an empty reply is left: some servers decode the arguments that a model writes, and
+    what a model writes is never an outage.
+    """
+    text = body.decode("utf-8-sig", "replace")
     try:
-        return _completion(json.loads(text))
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as e:
+        return _completion(loads(text, "the reply", MESSAGE))
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as e:
+        if isinstance(e, BadInput) and e.limit is not None and '"choices"' in text:
+            return Completion("")
         reason = f"{e}: " if isinstance(e, _Invalid) else ""
         message = f"the reply is not a completion: {reason}{request.redact(text)[:300]!r}"
         raise RequestError(message, status=200) from None
@@ -82,6 +90,7 @@ class _Invalid(ValueError):
 def _completion(data: Any) -> Completion:
     choice = data["choices"][0]
     message = choice["message"] if "message" in choice else {"content": choice["text"]}
+    message = finite(message)  # the next request could not have other numbers
     content, calls, refusal = message.get("content"), message.get("tool_calls"), message.get("refusal")
     finish = choice.get("finish_reason")
     if not all(isinstance(value, str | None) for value in (content, finish, refusal)):
@@ -92,7 +101,7 @@ def _completion(data: Any) -> Completion:
     tokens, logprobs = _logprobs(choice.get("logprobs") or {})
     sampled = choice.get("token_ids") or tokens
     prompt = choice.get("prompt_token_ids") or data.get("prompt_token_ids") or []
-    if not all(type(id) is int and id >= 0 for ids in (prompt, sampled) for id in ids):
+    if not all(type(id) is int and 0 <= id < 1 << 31 for ids in (prompt, sampled) for id in ids):
         raise _Invalid("token ids should be integers")
     if sampled and logprobs and len(sampled) != len(logprobs):
         raise _Invalid(f"{len(sampled)} token ids and {len(logprobs)} log-probabilities")
@@ -114,7 +123,8 @@ def _usage(data: Any) -> dict[str, Any]:
     """Return the usage without totals that are no counts: they are summed over a run, and are not worth a failure."""
     if not isinstance(data, dict):
         return {}
-    return {name: value for name, value in data.items() if name not in _TOTALS or (type(value) is int and value >= 0)}
+    is_count = {name: type(data[name]) is int and 0 <= data[name] < _MOST_TOKENS for name in _TOTALS if name in data}
+    return {name: value for name, value in data.items() if is_count.get(name, True)}
 
 
 def _logprobs(data: Mapping[str, Any]) -> tuple[list[int], list[float]]:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gem._internal.untrusted import escaped
+from gem._internal.inbound import REPLY, loads
+from gem._internal.text import escaped
 from gem.errors import BadValue, EndpointError
 from gem.messages import without_thinking
 from gem.policies.completion import Completion
@@ -133,9 +134,9 @@ def _call_messages(call_id: str, event: Event) -> list[dict[str, Any]]:
 def _native(call: Any) -> tuple[str, dict[str, Any]]:
     """Return the name and the arguments of a native call of the customer's model."""
     try:
-        arguments = json.loads(call["function"]["arguments"] or "{}")
+        arguments = loads(call["function"]["arguments"] or "{}", "a call", REPLY)
         if not isinstance(arguments, dict):
             raise TypeError
         return str(call["function"]["name"]), arguments
-    except (KeyError, TypeError, ValueError) as e:
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise EndpointError(f"the customer's model wrote a malformed call: {str(call)[:200]}") from e

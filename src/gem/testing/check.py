@@ -9,10 +9,13 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, Literal, TypeVar
 
+from gem._internal.text import clip, visible
+
 Status = Literal["passed", "failed", "unchecked"]
 _STATUS_LABELS: dict[Status, str] = {"passed": "passed", "failed": "FAILED", "unchecked": "unchecked"}
 
 MAX_ITEMS = 50  # maximum number of failed items shown per check
+MAX_DETAIL, MAX_REPRODUCTION = 2_000, 10_000  # characters shown; to_json() and --json have all
 
 Target = TypeVar("Target")
 
@@ -158,7 +161,7 @@ class CheckReport:
             results = self.failed or (self.unchecked[:1] if self._mostly_unchecked() else [])
         longest = max((len(result.name) for result in results), default=0)
         summary = _wrapped(self.summary(), width, "  ")
-        return "\n".join([*summary, *(_entry(result, longest, width) for result in results)])
+        return visible("\n".join([*summary, *(_entry(result, longest, width) for result in results)]))
 
     def _mostly_unchecked(self) -> bool:
         return 2 * len(self.unchecked) > len(self.results)
@@ -227,12 +230,13 @@ def _entry(result: CheckResult, longest: int, width: int | None) -> str:
     line = f"  {_STATUS_LABELS[result.status]:<9}  {result.name:<{longest}}  {result.description}"
     lines = _wrapped(line, width, indent)
     if result.detail:
-        lines += textwrap.wrap(result.detail, width or 116, initial_indent=indent, subsequent_indent=indent)
-    lines += [f"{indent}{item}" for item in result.items[:MAX_ITEMS]]
+        detail = clip(result.detail, MAX_DETAIL)
+        lines += textwrap.wrap(detail, width or 116, initial_indent=indent, subsequent_indent=indent)
+    lines += [f"{indent}{clip(item, MAX_DETAIL)}" for item in result.items[:MAX_ITEMS]]
     if len(result.items) > MAX_ITEMS:
         lines.append(f"{indent}… and {len(result.items) - MAX_ITEMS:,} more; to_json() and --json have all")
     if result.reproduction:
-        lines.append(textwrap.indent(result.reproduction, indent + "    "))
+        lines.append(textwrap.indent(clip(result.reproduction, MAX_REPRODUCTION), indent + "    "))
     return "\n".join(lines)
 
 

@@ -122,7 +122,7 @@ class Hostile:
         (packed(Hostile()), "pickled string was expected"),
         (packed([1]), "pickled string was expected"),
         (packed("[]")[:-8], "cut off"),
-        (packed("x" * 2000), "more than 1,000 bytes"),
+        (packed("x" * 2000), "1,001 bytes; at most 1,000"),
         (base64.b64encode(zlib.compress(b"\x80\x04nothing")).decode(), "not valid JSON"),
         ("eJx", "not valid JSON"),
         ("echo hello", "not valid JSON"),

@@ -26,10 +26,11 @@ Integers     programs convert integers of any length to and from text, without P
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from gem._internal.json_codec import dumps, loads
+from gem._internal.inbound import loads
+from gem._internal.json_codec import dumps
 from gem.core import position_of
 from gem.datasets import Row
 from gem.envs.dataset_env import DatasetEnv, bad_column, text_in
@@ -277,10 +278,12 @@ def _solution_in(row: Row) -> str | None:
     programs = next((row[name] for name in _SOLUTIONS if row.get(name)), None)
     if isinstance(programs, str) and programs.startswith("["):  # JSON text of a list, as in APPS and TACO
         with contextlib.suppress(ValueError):
-            programs = loads(programs)
+            programs = loads(programs, "programs", long_integers=True)
     if isinstance(programs, Mapping):  # as in CodeContests
         programs = programs.get("solution")
-    for text in [programs] if isinstance(programs, str) else programs or []:
+    if isinstance(programs, str):
+        programs = [programs]
+    for text in programs if isinstance(programs, Sequence) else []:
         program = isinstance(text, str) and (program_in(text) or text)
         if program and syntax_tree(program) is not None:
             return program

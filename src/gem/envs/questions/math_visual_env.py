@@ -8,9 +8,9 @@ Everything else is as in math_env.py. Images in a row may be PIL images, bytes o
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
+from gem._internal.inbound import open_image
 from gem._internal.text import short_repr
 from gem.datasets import Row
 from gem.envs.dataset_env import bad_column
@@ -97,8 +97,6 @@ def read_image(value: Any, column: str) -> Any:
     if not isinstance(value, (bytes, str)):
         kinds = "a PIL image, bytes, a path or {'bytes': …}"
         raise BadValue(f"the column {column!r} must hold an image or a list ({kinds}), got {short_repr(value, 80)}")
-    try:
-        with pil.open(io.BytesIO(value) if isinstance(value, bytes) else value) as image:
-            return image.convert("RGB")
-    except (OSError, ValueError, SyntaxError, pil.DecompressionBombError) as e:  # raised by PIL for broken files
-        raise BadValue(f"the column {column!r} has an unreadable image: {e}") from e
+    image = open_image(value, f"the image in the column {column!r}")
+    image.info.pop("transparency", None)  # convert() leaves it out in any case, with a warning for some images
+    return image.convert("RGB")

@@ -20,11 +20,11 @@ no reward.
 from __future__ import annotations
 
 import ast
-import warnings
 from dataclasses import dataclass, replace
 
+from gem._internal.inbound import parse_python
 from gem._internal.text import one_line, short_repr, shorten
-from gem.errors import BadValue, GraderError
+from gem.errors import BadInput, BadValue, GraderError
 from gem.sandbox import Limits, Sandbox, Status
 
 ACCEPTED, REJECTED = (0,), (1, 2, 4, 7, 8)  # exit codes of testlib.h
@@ -125,10 +125,8 @@ def read_checker(source: object) -> Checker:
 
 
 def syntax_tree(source: str) -> ast.Module | None:
-    """Return the syntax tree of a Python program, or None if it is not Python."""
+    """Return the syntax tree of a Python program, or None if it is not Python, or too long to parse."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of "\\d" in a literal
-            return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return parse_python(source, "it")
+    except BadInput:
         return None

@@ -21,7 +21,8 @@ from decimal import Context, Decimal
 from itertools import repeat, zip_longest
 from typing import Any
 
-from gem._internal.json_codec import dumps, loads
+from gem._internal.inbound import loads
+from gem._internal.json_codec import dumps
 
 TOLERANCE = 1e-6  # absolute; relative if the expected number is above 1 in absolute value
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
@@ -69,8 +70,8 @@ def same_value(returned: str | None, expected: Any, tolerance: float = TOLERANCE
     if returned is None or (len(returned) > MIN_VALUE_BYTES and len(returned) > value_bytes(expected)):
         return False
     try:
-        value = loads(returned)
-    except (ValueError, RecursionError):
+        value = loads(returned, "a return value", long_integers=True)
+    except ValueError:
         return False
     return _same(value, expected, tolerance)
 
@@ -80,8 +81,8 @@ def is_value(returned: str | None) -> bool:
     if returned is None:
         return False
     try:
-        loads(returned)
-    except (ValueError, RecursionError):
+        loads(returned, "a return value", long_integers=True)
+    except ValueError:
         return False
     return True
 

@@ -32,13 +32,13 @@ from __future__ import annotations
 
 import base64
 import pickletools
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from gem._internal.json_codec import dumps, loads
+from gem._internal.inbound import inflate, loads
+from gem._internal.json_codec import dumps
 from gem._internal.text import short_repr
 from gem.errors import BadValue
 from gem.graders.code.checker import Checker, read_checker
@@ -219,7 +219,7 @@ def _call(raw: _Raw) -> tuple[list[Any], Any]:
 
 def _arguments(text: str) -> Any:
     try:
-        parsed = loads(text)
+        parsed = loads(text, "it", long_integers=True)
     except ValueError:
         return [_decoded(line) for line in text.split("\n") if line.strip()]
     return parsed if isinstance(parsed, list) else [parsed]
@@ -229,7 +229,7 @@ def _value(output: Any) -> Any:
     if not isinstance(output, str):
         return _plain(output)
     try:
-        return loads(output)
+        return loads(output, "it", long_integers=True)
     except ValueError:
         return output
 
@@ -249,8 +249,9 @@ def _decoded(data: Any) -> Any:
     if not isinstance(data, (str, bytes)):
         return data
     try:
-        return loads(_unpacked(data) if isinstance(data, str) and data.startswith("e") else data)
-    except (ValueError, RecursionError) as e:
+        text = _unpacked(data) if isinstance(data, str) and data.startswith("e") else data
+        return loads(text, "it", long_integers=True)
+    except ValueError as e:
         raise BadValue(f"tests contain text that is not valid JSON ({e}): {short_repr(data)}") from e
 
 
@@ -262,13 +263,7 @@ def _unpacked(text: str) -> str:
     Raises:
         ValueError: if the text has another format, or more than MAX_PACKED_BYTES when decompressed.
     """
-    unzip = zlib.decompressobj()
-    try:
-        pickled = unzip.decompress(base64.b64decode(text, validate=True), MAX_PACKED_BYTES)
-    except zlib.error as e:
-        raise ValueError(f"invalid compressed data: {e}") from e
-    if not unzip.eof:
-        raise ValueError(f"compressed data is cut off or has more than {MAX_PACKED_BYTES:,} bytes")
+    pickled = inflate(base64.b64decode(text, validate=True), "the text", MAX_PACKED_BYTES)
     found: Any = ""
     for opcode, argument, _ in pickletools.genops(pickled):
         if opcode.name in _PICKLED_TEXT:
@@ -281,6 +276,6 @@ def _unpacked(text: str) -> str:
 def _plain(data: Any) -> Any:
     """Convert to JSON data: tuples become lists, keys become strings."""
     try:
-        return loads(dumps(data))
+        return loads(dumps(data), "it", long_integers=True)
     except (TypeError, ValueError, RecursionError) as e:
         raise BadValue(f"arguments and return values must be plain data ({e}), got {short_repr(data)}") from e

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache, partial
 from typing import Any, cast
 
+from gem._internal.inbound import loads
+from gem._internal.text import short_repr
 from gem.conversation import ChatFormat, History
 from gem.conversation.history import FULL_HISTORY
 from gem.core import waits
@@ -61,6 +63,9 @@ class EnvTask:
             raise BadValue(f"a row needs env_id and seed, {' and '.join(missing)} missing in {sorted(data)}")
         arguments = given.get("env_kwargs", {})
         arguments = _parsed(arguments) if isinstance(arguments, str) else arguments
+        kinds = {type(given["env_id"]), type(given.get("wrappers", ""))}
+        if not isinstance(arguments, Mapping) or kinds != {str}:
+            raise BadValue(f"env_id and wrappers are text, env_kwargs is an object, got {short_repr(given, 200)}")
         given["env_kwargs"] = {name: value for name, value in arguments.items() if value is not None}
         if given["env_id"] not in ENV_REGISTRY:
             hint = did_you_mean(given["env_id"], ENV_REGISTRY)
@@ -285,7 +290,7 @@ def shared_pool(tokenizer: Any, max_prompt_tokens: int | None = None, history: H
 
 def _parsed(text: str) -> dict[str, Any]:
     try:
-        data = json.loads(text)
+        data = loads(text, "a task")
     except ValueError:
         data = None
     if not isinstance(data, dict):

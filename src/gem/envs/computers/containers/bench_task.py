@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gem._internal.toml_files import check_keys
+from gem._internal.inbound import SETTINGS, parse_python, read_text, read_yaml
+from gem._internal.typed import check_keys
 from gem.envs.computers.containers.harbor_task import check_variable
-from gem.errors import BadValue, require
+from gem.errors import BadValue
 
 MARKER = "task.yaml"
 HIDDEN = (MARKER, "run-tests.sh", "solution.sh", "solution.yaml", "tests", "docker-compose.yaml")  # not for the agent
@@ -92,13 +93,9 @@ def collected(path: Path) -> Iterator[tuple[str, int]]:
     that are in the output have to pass as well.
 
     Raises:
-        BadValue: the file is not Python.
+        BadValue: the file is not Python, or is too long.
     """
-    try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-    except (SyntaxError, ValueError) as e:
-        raise BadValue(f"{path} is not Python: {e}") from e
-    for node in tree.body:
+    for node in parse_python(read_text(path, SETTINGS), str(path)).body:
         if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
             for inner in node.body:
                 if name := _test_name(inner):
@@ -117,7 +114,7 @@ def _test_name(node: ast.stmt) -> str:
 def _count(node: Any) -> int:
     count = 1
     for decorator in node.decorator_list:
-        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func).endswith("mark.parametrize"):
+        if isinstance(decorator, ast.Call) and getattr(decorator.func, "attr", "") == "parametrize":
             values = decorator.args[1] if len(decorator.args) > 1 else None
             if isinstance(values, (ast.List, ast.Tuple)) and not any(isinstance(v, ast.Starred) for v in values.elts):
                 count *= len(values.elts)
@@ -204,11 +201,7 @@ def _seconds(file: Path, data: Mapping[str, Any], key: str, default: float) -> f
 
 
 def _yaml(file: Path, kind: type = dict) -> Any:
-    yaml = require("yaml", extra="containers")
-    try:
-        data = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError) as e:
-        raise BadValue(f"{file} is not YAML: {' '.join(str(e).split())}") from e
+    data = read_yaml(file, extra="containers")
     if not isinstance(data, kind):
         raise BadValue(f"{file} must hold a {kind.__name__}, got {type(data).__name__}")
     if isinstance(data, dict) and (wrong := [key for key in data if not isinstance(key, str)]):

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gem._internal.toml_files import check_keys, read_toml
+from gem._internal.inbound import read_toml
+from gem._internal.typed import check_keys
 from gem.errors import BadValue
 
 NETWORK_MODES = ("no-network", "public", "allowlist")

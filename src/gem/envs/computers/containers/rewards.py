@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import stat
 from pathlib import Path
+
+from gem._internal.inbound import MESSAGE, loads
+from gem.errors import BadInput
 
 MAX_BYTES = 1 << 20
 
@@ -49,9 +51,9 @@ def _from_text(text: str) -> dict[str, float]:
 
 def _from_json(text: str) -> dict[str, float]:
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as e:
-        raise RewardMissing(f"reward.json is not JSON: {e}") from None
+        data = loads(text, "reward.json", MESSAGE)
+    except BadInput as e:
+        raise RewardMissing(str(e)) from None
     if not isinstance(data, dict) or not data:
         raise RewardMissing("reward.json is not an object of numbers")
     for key, value in data.items():

@@ -18,6 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, overload
 
+from gem._internal.inbound import MESSAGE, check_json, loads
 from gem.envs.computers.mcpmark.checkout import ServiceTask
 
 SEEDS = 100_000  # databases of each task
@@ -85,7 +86,7 @@ class ShopTask(ServiceTask):
         Args:
             query: runs a script and returns its output. It raises QueryFailed if the database refuses it.
         """
-        if structure := self._structure_fault(json.loads(query(_catalog()))):
+        if structure := self._structure_fault(loads(query(_catalog()), "the catalog", MESSAGE)):
             return structure
         change, later = self.probe
         expected = [*self.rows.items(), *([(self.made[0], later)] if change else [])]
@@ -147,6 +148,7 @@ def _reading(name: str) -> str:
 
 def _equal(found: str, rows: list[Row]) -> bool:
     try:
+        check_json(found.encode(), "a table", MESSAGE)
         read = json.loads(found, parse_float=Decimal, parse_int=Decimal)
     except ValueError:  # cut
         return False

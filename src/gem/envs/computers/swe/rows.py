@@ -5,12 +5,12 @@ See the dataset cards of princeton-nlp/SWE-bench and SWE-Gym/SWE-Gym. Columns th
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gem._internal.inbound import loads
 from gem._internal.text import short_repr
 from gem.errors import BadValue
 
@@ -131,7 +131,7 @@ def _names(row: Mapping[str, Any], column: str) -> tuple[str, ...]:
     value = _present(row, column)
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = loads(value, "it")
         except ValueError:
             raise _wrong(column, "must be a list of tests, or the JSON of one", value) from None
     if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) and name.strip() for name in value):
@@ -144,7 +144,7 @@ def _settings(row: Mapping[str, Any]) -> Mapping[str, Any]:
     value = row.get("install_config")
     if isinstance(value, str) and value.strip():
         try:
-            value = json.loads(value)
+            value = loads(value, "it")
         except ValueError:
             raise _wrong("install_config", "must be an object, or the JSON of one", value) from None
     if value is not None and not isinstance(value, (Mapping, str)):

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from gem._internal.counts import check_count
-from gem._internal.untrusted import indented
+from gem._internal.text import indented
 from gem.core import Env, Info, Step, StopReason, require_text, unwrapped
 from gem.envs.desks.desk.model_customer import agrees, customer_prompt
 from gem.envs.desks.desk.shop import CONFIRM, POLICY, Data, Shop, functions, leaves

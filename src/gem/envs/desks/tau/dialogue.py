@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gem._internal.untrusted import indented
+from gem._internal.text import indented
 from gem.core import Info, Step, StopReason, require_text, unwrapped
 from gem.datasets import load_rows
 from gem.datasets.rows import Row, Rows, bad_rows

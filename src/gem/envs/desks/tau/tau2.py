@@ -17,7 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
-from gem._internal.untrusted import indented
+from gem._internal.text import indented
 from gem.datasets import MissingData
 from gem.datasets.rows import Row
 from gem.envs.dataset_env import text_in

@@ -203,6 +203,8 @@ def _values(path: Path, opening: str, closing: str) -> Iterable[Any]:
                 value, end = decoder.raw_decode(text, at)
                 if end == len(text):
                     raise ValueError("a number may continue in the next chunk")
+            except RecursionError:
+                raise BadValue(f"{path}: a value is nested too deep") from None
             except ValueError as e:
                 text = _more(file, text[at:], f"{path}: damaged JSON ({e})")
                 at = 0

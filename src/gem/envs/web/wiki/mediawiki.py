@@ -16,9 +16,10 @@ from typing import Any
 import msgspec
 
 from gem._internal.http_client import HttpClient, HttpRequest, RequestError, check_url, wait_for
+from gem._internal.inbound import MESSAGE, loads, shaped
 from gem._internal.text import shorten
 from gem.envs.web.wiki.pages import BaseWikiTrawler, WikiPage
-from gem.errors import BadValue, ToolError
+from gem.errors import BadInput, BadValue, ToolError
 
 CONTACT = "GEM_CONTACT"  # environment variable: an address or a URL for the administrators of a server
 MAXLAG_S = 5  # the server refuses a request while its replicas are further behind
@@ -99,6 +100,7 @@ class MediaWikiTrawler(BaseWikiTrawler):
         vars(self).update(state)
         self._turn = threading.Lock()
 
+    @shaped("the reply of the MediaWiki server", "of its API", MediaWikiError)
     def read_page(self, title: str) -> WikiPage | None:
         if not title.strip() or "|" in title:  # "|" separates titles
             return None
@@ -120,6 +122,7 @@ class MediaWikiTrawler(BaseWikiTrawler):
         links.pop(found, None)
         return WikiPage(found, text, tuple(links))
 
+    @shaped("the reply of the MediaWiki server", "of its API", MediaWikiError)
     def random(self, rng: random.Random | None = None) -> str:
         reply = self._query({"list": "random", "rnnamespace": "0", "rnlimit": "1"})
         return str(_first(reply.get("query", {}).get("random", []), "a random page")["title"])
@@ -154,8 +157,8 @@ class _Client(HttpClient):
 def _parse(body: bytes) -> dict[str, Any]:
     """Decode a reply. Raises RequestError if it is invalid, and _ApiError if it reports an error."""
     try:
-        reply = msgspec.json.decode(body, type=dict[str, Any])
-    except msgspec.DecodeError as e:
+        reply: dict[str, Any] = msgspec.convert(loads(body, "it", MESSAGE), dict[str, Any])
+    except (msgspec.ValidationError, BadInput) as e:
         raise RequestError(f"the reply is not that of the API ({e})", status=200) from None
     if (error := reply.get("error")) is not None:
         error = error if isinstance(error, dict) else {"code": str(error)}
