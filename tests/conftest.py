@@ -26,6 +26,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Generated catalogues, kept between runs; the name of a folder has a digest of what generates it.
 os.environ.setdefault("GEM_CACHE", str(Path(tempfile.gettempdir()) / f"gem-tests-{os.getuid()}"))
 
+# Which folders are of this user is recorded here, also by the commands that tests start.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="gem-tests-state-")
 
 TESTS = Path(__file__).parent
 # Folders of `make quick`, besides the files that are in none.
