@@ -346,3 +346,11 @@ def test_a_failed_turn_is_written_without_a_reward():
 def test_a_missing_reward_is_not_zero():
     with pytest.raises(BadValue, match="has no rewards"):
         _ = Trajectory(turns=[Turn("seen", "said", reward=1.0), Turn("seen", "said", reward=None)]).rewards_K
+
+
+def test_an_observation_that_is_nested_too_deep_is_an_error_and_no_recursion():
+    deep: list = []
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(BadValue, match=r"turns\[0\] cannot be kept"):
+        Trajectory("test:Env", turns=[Turn(observation=deep, action="a")]).to_json()

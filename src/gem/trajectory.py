@@ -229,7 +229,7 @@ class Trajectory:
         for k, turn in enumerate(self.turns):
             try:
                 turns.append(_turn_to_json(turn, before, f"turns[{k}]"))
-            except (TypeError, ValueError) as e:  # BadValue is a ValueError
+            except (TypeError, ValueError, RecursionError) as e:  # BadValue is a ValueError
                 raise e if isinstance(e, BadValue) else BadValue(f"turns[{k}] cannot be kept: {e}") from e
             before = turn
         return {**data, "turns": turns}

@@ -68,7 +68,7 @@ def decode(data: Any) -> Any:
         return {key: decode(item) for key, item in data.items()}
     try:
         return _DECODERS[tag](data[tag])
-    except (KeyError, TypeError, ValueError, OSError) as e:
+    except (LookupError, TypeError, ValueError, OSError, SyntaxError) as e:  # numpy parses its dtypes
         raise BadValue(f"not a value of type {tag}: {type(e).__name__}: {e}") from e
 
 

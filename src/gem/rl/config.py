@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from inspect import Parameter
@@ -48,7 +49,9 @@ def has_no_weights(model: Path) -> bool:
     An index of weights, or a part of a download, shows that they are lost.
     """
     traces = (mark in file.name for file in model.glob("*") for mark in WEIGHTS)
-    return (model / "config.json").is_file() and not any(traces)
+    with suppress(OSError):  # of a name that no file can have
+        return (model / "config.json").is_file() and not any(traces)
+    return False
 
 
 def opponent_value(name: str) -> str | float:
