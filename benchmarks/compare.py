@@ -36,7 +36,7 @@ GAMES = [
     "Sokoban-v0-easy",
 ]
 SLOTS = 64
-VERDICTS = HERE.parents[1] / "tests" / "graders" / "math_cases.jsonl"
+VERDICTS = HERE.parents[1] / "tests" / "graders" / "math" / "math_cases.jsonl"
 
 
 def rate(run: Callable[[], int], seconds: float = 1.0) -> float:
