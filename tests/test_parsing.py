@@ -319,6 +319,7 @@ def test_the_offset_is_after_the_closing_tag():
         ("```python\nx\n````", [("python", "x\n")]),
         ("```python\nx\n~~~\n```", [("python", "x\n~~~\n")]),
         ("```python\r\nx\r\n```\r\n", [("python", "x\r\n")]),
+        ("```\u2028\u2028\n1\n```", [("", "1\n")]),
         ("```a\n1\n```\n```b\n2\n```", [("a", "1\n"), ("b", "2\n")]),
         ("```python\nnever closed", []),
         ("inline ```x``` code", []),

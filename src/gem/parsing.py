@@ -297,7 +297,7 @@ def _fence(line: str) -> tuple[str, str]:
     fence = line[: len(line) - len(rest)]
     if len(fence) < 3 or (fence[0] == "`" and "`" in rest):
         return "", ""
-    return fence, rest.split(maxsplit=1)[0] if rest else ""
+    return fence, (rest.split(maxsplit=1) or [""])[0]
 
 
 def _unstyled(text: str) -> str:

@@ -58,6 +58,7 @@ _MOST_MEMBERS = 1000  # of gzip data; the rest is copied after each
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{},"'))
+_NEITHER = bytes(set(_NOT_STRUCTURE) - set(b"\\/bfnrtu"))  # nor part of an escape
 _AS_LISTS = bytes.maketrans(b"{}", b"[]")
 _STRING = re.compile(rb'"[^"]*"?')
 _DOTTED = re.compile(r"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){32}""")  # a key of TOML
@@ -125,7 +126,7 @@ def check_json(data: bytes, source: str, bounds: Bounds = FILE) -> None:
     if opened <= bounds.depth and opened + data.count(b",") <= bounds.items:
         return
     if b"\\" in data:  # from left to right, so that \\\\" ends a string and \\\" does not
-        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+        data = data.translate(None, _NEITHER).replace(b"\\\\", b"").replace(b'\\"', b"")
     structure = _STRING.sub(b"", data.translate(None, _NOT_STRUCTURE).replace(b'""', b""))
     brackets, deep = structure.translate(_AS_LISTS, b","), 0
     while brackets and (inner := brackets.replace(b"[]", b"")) != brackets and deep <= bounds.depth:

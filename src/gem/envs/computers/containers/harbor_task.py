@@ -244,7 +244,7 @@ def _container(table: _Table, folder: Path) -> ContainerSettings:
         raise BadValue(f"{table.at('workdir')} must be an absolute path, got {workdir!r}")
     memory = table.get("memory_mb", int, None)
     if memory is None and (size := table.get("memory", str, None)):
-        if not re.fullmatch(r"[0-9]+(\.[0-9]+)?[KMG]", size.strip().upper()):
+        if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?[KMG]", size.strip().upper()):
             raise BadValue(f"{table.at('memory')} must be a size such as 2G, got {size!r}")
         memory = int(float(size.strip()[:-1]) * _SIZES[size.strip()[-1].upper()])
     if memory is not None and memory < 1:
