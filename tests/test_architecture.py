@@ -114,7 +114,10 @@ SUB_ROWS = {
         ("__init__",),
     ],
     "tools.search": [
-        ("corpus",),
+        (
+            "addresses",
+            "corpus",
+        ),
         ("ranking",),
         ("numpy_engine", "tantivy_engine"),
         ("index",),

@@ -11,10 +11,11 @@ pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 
 import gem
 from gem._internal.http_client import HttpRequest, RequestError
+from gem._internal.inbound import Bounds
 from gem.core import Env, Step, StopReason
 from gem.errors import BadValue
 from gem.policies import Endpoint, EndpointPolicy, Request
-from gem.policies.completion import parse_completion, with_closing_tag
+from gem.policies.completion import Completion, parse_completion, with_closing_tag
 from gem.rollout import Collector, play_seeds
 from gem.testing.fakes.endpoint import Answer, FakeEndpoint, ReceivedRequest
 from gem.tools.formats import OpenAIFormat
@@ -272,6 +273,17 @@ def test_a_number_that_json_does_not_have_is_sent_back_as_text(field, number):
     body = f'{{"choices": [{{"message": {{"content": "a", {field}}}}}]}}'.replace("NUMBER", number)
     sent = json.dumps(parse_completion(REQUEST, body.encode()).message, allow_nan=False)
     assert f'"{json.loads(number)}"' in sent
+
+
+def test_depth_is_the_reply_of_a_model_and_size_is_a_failure(monkeypatch, caplog):
+    monkeypatch.setattr("gem.policies.completion._BOUNDS", Bounds(1000, 64, 50))
+    deep = f'{{"choices": [{{"message": {{"content": "a", "tool_calls": [{"[" * 65}{"]" * 65}]}}}}]}}'
+    assert parse_completion(REQUEST, deep.encode()) == Completion("")
+    assert "it counts as an empty reply" in caplog.text
+    for more in ([0] * 60, "x" * 1000):
+        body = json.dumps({"choices": [{"message": {"content": "a"}, "logprobs": {"token_logprobs": more}}]})
+        with pytest.raises(RequestError):
+            parse_completion(REQUEST, body.encode())
 
 
 def test_tokens_given_as_ids_are_token_ids():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -9,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gem._internal.http_client import HttpRequest, RequestError
-from gem._internal.inbound import MESSAGE, finite, loads
+from gem._internal.inbound import FILE, LONGEST_INT, REPLY, finite, loads
 from gem.errors import BadInput
 from gem.parsing import code_blocks
 
+logger = logging.getLogger(__name__)
 REASONING = ("reasoning_content", "reasoning", "reasoning_details")  # fields of a message; servers differ
 _TOTALS = ("prompt_tokens", "completion_tokens", "total_tokens")  # of the usage
 _MOST_TOKENS = 1 << 40  # of one reply; a count above it is no count
@@ -24,6 +26,7 @@ _OVERFLOW = re.compile(
     re.IGNORECASE,
 )
 _FILTERED = re.compile(r"content_filter|content management policy|content_policy_violation", re.IGNORECASE)
+_BOUNDS = FILE._replace(depth=REPLY.depth)  # with log-probabilities a long reply has millions of items
 _CLOSING_TAG = re.compile(r"\s*</([\w.-]+)>\s*")
 _CODE_FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*")
 
@@ -69,14 +72,15 @@ class Completion:
 def parse_completion(request: HttpRequest, body: bytes) -> Completion:
     """Parse a response. Raises RequestError for an invalid one, such as a proxy's error page with status 200.
 
-    Of a completion above a bound, an empty reply is left: some servers decode the arguments that a model writes, and
-    what a model writes is never an outage.
+    Of a completion that is nested too deep, or has an integer that is too long, an empty reply is left, with a warning:
+    some servers decode the arguments that a model writes, and what a model writes is never an outage.
     """
     text = body.decode("utf-8-sig", "replace")
     try:
-        return _completion(loads(text, "the reply", MESSAGE))
+        return _completion(loads(text, "the reply", _BOUNDS))
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as e:
-        if isinstance(e, BadInput) and e.limit is not None and '"choices"' in text:
+        if isinstance(e, BadInput) and e.limit in (_BOUNDS.depth, LONGEST_INT) and '"choices"' in text:
+            logger.warning("%s: %s; it counts as an empty reply", request.url, e)
             return Completion("")
         reason = f"{e}: " if isinstance(e, _Invalid) else ""
         message = f"the reply is not a completion: {reason}{request.redact(text)[:300]!r}"

@@ -87,6 +87,13 @@ def test_each_line_of_a_live_code_bench_test_is_one_argument(metadata):
     assert read_tests(data) == calls(([[1, 2], 3], ([3],)), function="f", tolerance=LEETCODE_TOLERANCE)
 
 
+@pytest.mark.parametrize("column", ["inputs", "outputs"])
+def test_json_that_is_nested_too_deep_is_an_error_and_not_taken_for_text(column):
+    data = {"fn_name": "f", "inputs": ["1"], "outputs": ["2"], column: ["[" * 200 + "]" * 200]}
+    with pytest.raises(BadValue, match="200 deep; at most 100"):
+        read_tests(data)
+
+
 def packed(value, protocol=4):
     return base64.b64encode(zlib.compress(pickle.dumps(value, protocol))).decode()
 

@@ -15,8 +15,8 @@ pytest.importorskip("selectolax", reason="needs the extra [search]")
 
 from aiohttp import web
 
-from gem._internal.http_client import is_public
 from gem.testing.fakes.endpoint import LocalServer
+from gem.tools.search.addresses import is_public
 from gem.tools.search.web import PageError, PageFetcher
 
 PUBLIC = "93.184.215.14"

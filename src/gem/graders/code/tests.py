@@ -40,7 +40,7 @@ from typing import Any
 from gem._internal.inbound import inflate, loads
 from gem._internal.json_codec import dumps
 from gem._internal.text import short_repr
-from gem.errors import BadValue
+from gem.errors import BadInput, BadValue
 from gem.graders.code.checker import Checker, read_checker
 from gem.sandbox import Case, Limits, Sandbox
 
@@ -219,8 +219,10 @@ def _call(raw: _Raw) -> tuple[list[Any], Any]:
 
 def _arguments(text: str) -> Any:
     try:
-        parsed = loads(text, "it", long_integers=True)
-    except ValueError:
+        parsed = loads(text, "the arguments", long_integers=True)
+    except BadInput as e:
+        if e.limit is not None:  # JSON, but more than is read
+            raise
         return [_decoded(line) for line in text.split("\n") if line.strip()]
     return parsed if isinstance(parsed, list) else [parsed]
 
@@ -229,8 +231,10 @@ def _value(output: Any) -> Any:
     if not isinstance(output, str):
         return _plain(output)
     try:
-        return loads(output, "it", long_integers=True)
-    except ValueError:
+        return loads(output, "the output", long_integers=True)
+    except BadInput as e:
+        if e.limit is not None:
+            raise
         return output
 
 

@@ -26,7 +26,10 @@ from gem.trajectory import Trajectory
 
 MANIFEST = "manifest.json"
 # Settings that choose code, models, servers and files, for the message on a folder that is not trusted.
-CHOOSING = ("env", "env_kwargs", "eval_env", "wrappers", "mcp", *CHOICES, "model", "chat_template", "sampler", "log")
+CHOOSING = (
+    *("env", "env_kwargs", "eval_env", "wrappers", "mcp", *CHOICES, "model", "chat_template", "prompt_template"),
+    *("opponents", "sampler", "sampler_options", "log"),
+)
 KEPT = 2  # number of checkpoints kept: the newest, and the one before in case the newest is damaged later
 
 

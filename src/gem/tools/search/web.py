@@ -26,16 +26,15 @@ from gem._internal.http_client import (
     HttpClient,
     HttpRequest,
     RequestError,
-    check_host,
     check_url,
     open_session,
-    public_addresses,
     read_body,
 )
 from gem._internal.inbound import MESSAGE, loads
 from gem._internal.text import one_line
 from gem._internal.worker_pool import WorkerPool
 from gem.errors import BadInput, BadValue, CallerError, InfraError, ToolError, require
+from gem.tools.search.addresses import check_host, public_addresses
 from gem.tools.search.corpus import Hit, words
 from gem.tools.search.server import Service, UpstreamTimeout, WithoutEffect, add_address, serve
 
