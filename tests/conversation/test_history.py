@@ -148,7 +148,7 @@ def test_a_long_chain_of_tool_calls_is_not_rendered_again_every_turn():
     turns = play(Counts(), replies, ["task", *([tool(f"result {k}")] for k in range(49))])
     assert len(Trajectory(turns=turns).sequences()) == 1
     # A turn's new messages, its reply with an answer, and the contexts before and after; a few at the start.
-    assert Counts.written <= 4 * len(turns) + 8
+    assert Counts.written <= 4 * len(turns) + 16
     # A reply's action, whether it is kept, and its message.
     assert Counts.read <= 3 * len(turns)
 

@@ -97,8 +97,8 @@ def test_alternating_templates_get_tool_results_as_user_messages():
     chat = ChatFormat(built("strict"))
     said: list[Message] = [user("a"), assistant("b"), tool("c"), tool("d"), user("e")]
     assert chat.tokenizer.decode(chat.prompt(said)) == "<s><inst>a</inst>b</s><inst>c\nd\ne</inst>"
-    with pytest.raises(BadValue, match="user, user: TemplateError: Conversation roles"):
-        chat.prompt([user("a"), user("b")])
+    with pytest.raises(BadValue, match="assistant, assistant: TemplateError: Conversation roles"):
+        chat.prompt([user("a"), assistant("b"), assistant("c")])
 
 
 @pytest.mark.parametrize(("name", "end"), [("chatml", "<|im_end|>"), ("stripping", "[END]"), ("strict", "</s>")])

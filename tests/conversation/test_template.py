@@ -117,7 +117,9 @@ def test_a_reply_is_fed_back_as_sampled_and_new_text_has_no_control_tokens(sampl
 @example([ord("("), ord("("), SPECIAL["<u>"], ord(")"), ord(")")])
 def test_a_reply_rendered_again_keeps_its_control_tokens(sampled):
     chat = ChatFormat(Letters())
-    said = sampled[:-1] if sampled[-1:] == [chat.eos_id] else sampled
+    said = list(sampled)
+    while chat.has_ended(said):
+        said.pop()
     prompt = chat.prompt([user("a"), chat.reply(sampled), user("b")])
     assert prompt == [*chat.prompt([user("a")]), *said, chat.eos_id, *chat.prompt([user("b")])]
 
@@ -177,8 +179,36 @@ def test_adjacent_tool_results_and_user_messages_are_joined():
 
 
 def test_refused_messages_are_named_by_role():
-    with pytest.raises(BadValue, match=r"user, user: RuntimeError: .*must alternate"):
-        ChatFormat(NoTools()).prompt([user("a"), user("b")])
+    with pytest.raises(BadValue, match=r"assistant, assistant: RuntimeError: .*must alternate"):
+        ChatFormat(NoTools()).prompt([user("a"), assistant("b"), assistant("c")])
+
+
+class NoSystem(NoTools):
+    def apply_chat_template(self, messages: list[Message], tokenize: bool, add_generation_prompt: bool) -> str:
+        if any(message["role"] == "system" for message in messages):
+            raise RuntimeError("System role not supported")
+        return super().apply_chat_template(messages, tokenize, add_generation_prompt)
+
+
+def system(text: str) -> Message:
+    return {"role": "system", "content": text}
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "messages", "shown"),
+    [
+        (NoTools, [user("a"), user("<u>"), user("c")], "<u>a\n\n<u>\n\nc</end><a>"),
+        (NoSystem, [system("be"), user("a")], "<u>be\n\na</end><a>"),
+        (NoSystem, [system("be"), user("a"), user("b")], "<u>be\n\na\n\nb</end><a>"),
+        (NoSystem, [user("a"), assistant("b"), system("be"), user("c")], "<u>a</end><a>b</end><u>be\n\nc</end><a>"),
+        (NoSystem, [system("be")], "<u>be</end><a>"),
+        (Letters, [system("be"), user("a"), user("b")], "<s>be</end><u>a</end><u>b</end><a>"),
+    ],
+)
+def test_messages_that_a_template_refuses_are_joined(tokenizer, messages, shown):
+    ids = ChatFormat(tokenizer()).prompt(messages)
+    assert text_of(ids) == shown
+    assert special(ids).count("<u>") == sum(part.startswith("<u>") for part in re.split("</end>|<a>", shown))
 
 
 def test_content_that_is_not_text_is_refused():

@@ -118,7 +118,7 @@ class RepliesAtRisk:
     def among(self, chat: ChatFormat, turns: Sequence[Turn], dropped: int) -> list[Turn]:
         """Return such turns, without the oldest ``dropped`` turns."""
         for k in range(self._checked, len(turns)):
-            if not chat.keeps(turns[k].sampled_ids):
+            if not chat.keeps(_reply_ids(chat, turns[k])):
                 self._found.append(k)
         self._checked = len(turns)
         return [turns[k] for k in self._found if k >= dropped]
@@ -176,18 +176,32 @@ def context_ids(
         risky = at_risk.among(chat, turns, dropped)
         if dropped == last.dropped:
             if _still_shows_replies(chat, turns, new, risky):
-                return last.context.extended(last.sampled_ids, chat.new_ids(last.sampled_ids, new))
+                return last.context.extended(*_following(chat, turns, len(turns) - 1, new, dropped))
         elif _shows_all_replies(chat, turns, new, dropped, risky):
             ids = TokenIds(chat.prompt(turn_messages(turns[0])))
             for k in range(dropped, len(turns)):
                 after = new if k == len(turns) - 1 else turn_messages(turns[k + 1])
-                ids = ids.extended(turns[k].sampled_ids, chat.new_ids(turns[k].sampled_ids, after))
+                ids = ids.extended(*_following(chat, turns, k, after, dropped))
             return ids
     return last.context.continued(chat.prompt(_messages(chat, turns, new, dropped)))
 
 
+def _following(
+    chat: ChatFormat, turns: Sequence[Turn], k: int, new: Sequence[Message], dropped: int
+) -> tuple[list[int], list[int]]:
+    """Return the ids of the reply of turn k, and those that follow it."""
+    shown = turns[dropped + 1 : k + 1] if chat.numbers_tools else ()
+    after_tools = any(message["role"] == "tool" for turn in shown for message in turn_messages(turn))
+    return _reply_ids(chat, turns[k]), chat.new_ids(turns[k].sampled_ids, new, after_tools=after_tools)
+
+
+def _reply_ids(chat: ChatFormat, turn: Turn) -> list[int]:
+    """Return the sampled ids of a turn, and those that close its thinking if the reply was cut in it."""
+    return [*turn.sampled_ids, *chat.closing_ids(turn.context, turn.sampled_ids)]
+
+
 def _messages(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> list[Message]:
-    return conversation(turns, new, dropped, lambda turn: chat.reply(turn.sampled_ids))
+    return conversation(turns, new, dropped, lambda turn: chat.reply(_reply_ids(chat, turn)))
 
 
 def _still_shows_replies(
@@ -222,7 +236,7 @@ def _shows_all_replies(
 
 
 def _text(chat: ChatFormat, turn: Turn) -> str:
-    return remove_whitespace(chat.reply(turn.sampled_ids)["content"])
+    return remove_whitespace(chat.reply(_reply_ids(chat, turn))["content"])
 
 
 class _ReplyCounter:

@@ -8,16 +8,19 @@ splits the messages. The marks are removed before the text is encoded.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from os.path import commonprefix
 from typing import Any
 
 from gem.errors import BadValue
-from gem.messages import Message, assistant, tool, user
+from gem.messages import Message, Role, assistant, tool, user
 
 MARK = "\ufdd0"  # a Unicode noncharacter, reserved for internal use; removed from message text
 _ZERO_WIDTH_SPACE = "\u200b"
 _QUESTION, _REPLY, _ANSWER = "a-question", "a-reply-to-be-found-again", "an-answer"  # contents of dummy conversations
+_SYSTEM: Message = {"role": "system", "content": "s"}
+_OPENS_THINKING = re.compile(r"([<\[◁])([\w:|]*(?:think|thought|reason)\w*\|?[>\]▷])(\s*)\Z")  # <think>, [THINK]
 
 
 class SafeText(str):
@@ -36,7 +39,8 @@ class Template:
         image_text: returns the text of an image, with control tokens; None if the model reads no images.
 
     Raises:
-        BadValue: if the tokenizer has no chat template, or one whose prompts end without the header of replies.
+        BadValue: if the tokenizer has no chat template, one whose prompts end without the header of replies, or one
+            that refuses replies as the model writes them (gpt-oss).
     """
 
     def __init__(self, tokenizer: Any, image_text: Callable[[Any], str] | None = None) -> None:
@@ -47,9 +51,9 @@ class Template:
         self.control = self._control_tokens()
         self._find = re.compile("|".join(map(re.escape, sorted(self.control, key=len, reverse=True))) or r"(?!)")
         self._control_ids = frozenset(self.control.values())
-        self._supports_tools: bool | None = None
         self._check_header([user(_QUESTION)])
         self._check_header([user(_QUESTION), assistant("ok"), user(_ANSWER)])
+        self._check_replies()
 
     def render(self, messages: Sequence[Message], reply: bool = True) -> str:
         """Render a conversation. Message text that looks like a control token is marked.
@@ -72,14 +76,19 @@ class Template:
             roles = ", ".join(message["role"] for message in messages)
             raise BadValue(f"the chat template refuses messages of {roles}: {type(e).__name__}: {e}") from e
 
-    def after_reply(self, messages: Sequence[Message], reply: bool = True) -> str | None:
+    def after_reply(
+        self, messages: Sequence[Message], reply: bool = True, before: Sequence[Message] = ()
+    ) -> str | None:
         """Return what the template writes after a reply: its end, new messages and the header of the next reply.
 
-        Returns None if the template does not show earlier replies. For the arguments and errors, see render().
+        Returns None if the template does not show earlier replies. For the other arguments and errors, see render().
+
+        Args:
+            before: messages between the first user message and the reply.
         """
         # Rendered with a dummy reply. (Comparing with the conversation up to the reply fails where templates render the
         # last reply differently.)
-        rendered = self.render([user(_QUESTION), assistant(_REPLY), *messages], reply)
+        rendered = self.render([user(_QUESTION), *before, assistant(_REPLY), *messages], reply)
         _, found, rest = rendered.partition(_REPLY)
         return rest if found else None
 
@@ -173,17 +182,31 @@ class Template:
     def decode(self, ids: Sequence[int]) -> str:
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=False)) if ids else ""
 
-    @property
+    @cached_property
     def supports_tools(self) -> bool:
         """Whether the template renders messages of the role "tool"."""
-        if self._supports_tools is None:
-            try:
-                first, second = (self._apply([user("a"), assistant("b"), tool(text * 8)], True) for text in ("1", "2"))
-            except Exception:  # of any class, as in render_plain()
-                self._supports_tools = False
-            else:
-                self._supports_tools = first != second
-        return self._supports_tools
+        try:
+            first, second = (self._apply([user("a"), assistant("b"), tool(text * 8)], True) for text in ("1", "2"))
+        except Exception:  # of any class, as in render_plain()
+            return False
+        return first != second
+
+    @cached_property
+    def _refuses_system(self) -> tuple[bool, bool]:
+        """Whether the template refuses a system message at the start, and one later."""
+        return self._refuses([_SYSTEM, user("a")]), self._refuses([user("a"), assistant("b"), _SYSTEM, user("c")])
+
+    @cached_property
+    def _refuses_repeats(self) -> bool:
+        """Whether the template refuses two user messages in a row."""
+        return self._refuses([user("a"), user("b")])
+
+    def _refuses(self, messages: Sequence[Message]) -> bool:
+        try:
+            self._apply(messages, True)
+        except Exception:  # of any class, as in render_plain()
+            return True
+        return False
 
     def _control_tokens(self) -> dict[str, int]:
         added = getattr(self.tokenizer, "added_tokens_decoder", {})
@@ -215,10 +238,50 @@ class Template:
                 "end without; end it with {% if add_generation_prompt %}, this header and {% endif %}"
             )
 
+    def _check_replies(self) -> None:
+        """Raise BadValue if the model writes tokens around its replies that the template refuses in messages."""
+        try:
+            prompt = self._apply([user(_QUESTION)], True)
+            shown, found, _ = self._apply([user(_QUESTION), assistant(_REPLY), user(_ANSWER)], True).partition(_REPLY)
+        except Exception:  # of any class, as in _check_header()
+            return
+        written = shown.removeprefix(prompt)  # between the header and the reply, which the model writes itself
+        if not found or not shown.startswith(prompt) or not self._find.search(written):
+            return
+        try:
+            self._apply([user(_QUESTION), assistant(written + _REPLY), user(_ANSWER)], True)
+        except Exception as e:
+            raise BadValue(
+                f"the chat template refuses replies that begin with {written!r}, as those of its model do ("
+                f"{type(e).__name__}: {e}), so that contexts cannot be built from tokens; let a server render the "
+                "messages: use EndpointPolicy without a tokenizer"
+            ) from e
+
     def _with_supported_roles(self, messages: Sequence[Message]) -> list[Message]:
-        if not any(message["role"] == "tool" for message in messages) or self.supports_tools:
-            return list(messages)
-        return list(_without_tools(messages))
+        """Turn messages of roles that the template does not take into user messages, and join user messages.
+
+        Converted messages are joined with user messages next to them, because such templates often require alternating
+        roles; other user messages are joined only if the template refuses two in a row.
+        """
+        kept: list[Message] = []
+        before: Role | None = None  # role of the last message, before it was converted
+        for i, message in enumerate(messages):
+            role, message = message["role"], self._converted(message, i > 0)
+            changed = message["role"] != role or (bool(kept) and kept[-1]["role"] != before)
+            if before and kept[-1]["role"] == message["role"] == "user" and (changed or self._refuses_repeats):
+                space = "\n" if "tool" in (before, role) else "\n\n"
+                text = f"{kept[-1]['content']}{space}{message['content']}"
+                marked = isinstance(kept[-1]["content"], SafeText) and isinstance(message["content"], SafeText)
+                kept[-1] = user(SafeText(text) if marked else text)
+            else:
+                kept.append(message)
+            before = role
+        return kept
+
+    def _converted(self, message: Message, later: bool) -> Message:
+        role = message["role"]
+        refused = (role == "tool" and not self.supports_tools) or (role == "system" and self._refuses_system[later])
+        return {**message, "role": "user"} if refused else message
 
     def _apply(self, messages: Sequence[Message], reply: bool) -> str:
         return str(self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=reply))
@@ -229,22 +292,12 @@ def remove_whitespace(text: str) -> str:
     return "".join(text.split())
 
 
-def _without_tools(messages: Sequence[Message]) -> Iterable[Message]:
-    """Convert tool messages to user messages.
+def closing_tag(header: str) -> str:
+    r"""Return what closes the thinking that the header of a reply opens at its end; empty if it opens none.
 
-    Tool messages are joined with adjacent user messages, because some templates require alternating roles.
+    >>> closing_tag("<|im_start|>assistant\n<think>\n")
+    '\n</think>\n\n'
     """
-    pending: Message | None = None
-    from_tool = False
-    for message in messages:
-        is_tool = message["role"] == "tool"
-        if pending is not None and pending["role"] == "user" and (is_tool or (from_tool and message["role"] == "user")):
-            text = f"{pending['content']}\n{message['content']}"
-            marked = isinstance(pending["content"], SafeText) and isinstance(message["content"], SafeText)
-            pending, from_tool = user(SafeText(text) if marked else text), True
-            continue
-        if pending is not None:
-            yield pending
-        pending, from_tool = ({**message, "role": "user"} if is_tool else message), is_tool
-    if pending is not None:
-        yield pending
+    if (tag := _OPENS_THINKING.search(header)) is None:
+        return ""
+    return f"{tag[3]}{tag[1]}/{tag[2]}{tag[3] * 2}"

@@ -81,7 +81,7 @@ class _GemManager:
         """Send the reply to the environment. An episode that fails is started again with its seed."""
         entry = self.rollout_cache.history[-1]
         sampled = entry["response_ids"]
-        finish = "stop" if sampled[-1:] == [self.chat.eos_id] else "length"
+        finish = "stop" if self.chat.has_ended(sampled) else "length"
         self.env.reply = Reply(self.chat.decode(sampled), sampled, entry.get("infer_logprobs", []), finish)
         cache = super().step(llm_output)  # type: ignore[misc]
         if not self.env.failed:

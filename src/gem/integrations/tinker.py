@@ -34,7 +34,7 @@ def sampler(client: Any, pool: EpisodePool, *, max_tokens: int = 512, **sampling
     """
     chat = pool.chat
     assert chat is not None
-    params = _tinker.SamplingParams(max_tokens=max_tokens, stop=[chat.eos_id], **sampling)
+    params = _tinker.SamplingParams(max_tokens=max_tokens, stop=sorted(chat.end_ids), **sampling)
 
     async def reply(request: Request) -> Reply:
         prompt = _tinker.ModelInput.from_ints(list(request.prompt_ids))

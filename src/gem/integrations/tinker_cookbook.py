@@ -47,7 +47,7 @@ class CookbookEnv(types.Env):  # type: ignore[misc]
             raise InfraError(f"{self.task.env_id} failed on reset: {self.episode.trajectory.failure}")
         if self.episode.over:
             return types.InitialObservationOverflow(0.0, {"stop/context_overflow": 1.0})
-        return self._observation(), [self.chat.eos_id]
+        return self._observation(), sorted(self.chat.end_ids)
 
     async def step(self, action: list[int], *, extra: Any = None) -> Any:
         reply = Reply(self.chat.decode(action), action, finish=(extra or {}).get("stop_reason"))
@@ -65,7 +65,7 @@ class CookbookEnv(types.Env):  # type: ignore[misc]
             reward=trajectory.turns[-1].reward,
             episode_done=self.episode.over,
             next_observation=next_observation,
-            next_stop_condition=[self.chat.eos_id],
+            next_stop_condition=sorted(self.chat.end_ids),
             metrics=metrics,
         )
 

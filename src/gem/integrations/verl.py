@@ -103,7 +103,7 @@ class GemAgentLoop(agent_loop.AgentLoopBase):  # type: ignore[misc]
             answers.append(answer)
             finish = answer.stop_reason
             if finish != "aborted":  # verl has one word for the others
-                finish = "stop" if list(answer.token_ids)[-1:] == [chat.eos_id] else "length"
+                finish = "stop" if chat.has_ended(answer.token_ids) else "length"
             return self.pool.reply(answer.token_ids, answer.log_probs, finish)
 
         played = await self.pool.play(EnvTask.from_row(row["extra_info"]), reply)

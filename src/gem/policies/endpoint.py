@@ -296,7 +296,7 @@ class EndpointPolicy:
     def _options(self, request: Request) -> dict[str, Any]:
         options = self.sampling
         if self.chat is not None:
-            options = {"logprobs": 1, "return_token_ids": True, "stop_token_ids": [self.chat.eos_id], **options}
+            options = {"logprobs": 1, "return_token_ids": True, "stop_token_ids": sorted(self.chat.end_ids), **options}
         elif request.tools:
             options = {**options, "tools": list(request.tools)}
         if self.seed is None:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gem.conversation import ChatFormat
+from gem.conversation.chat import ChatFormat, eos_ids
 from gem.errors import BadValue
 from gem.policies import Reply, Request
 from gem.rl.model.cuda_graphs import DecodeGraphs
@@ -92,11 +92,11 @@ class CausalLMPolicy:
         if max_new_tokens < 1 or max_batch < 1:
             raise BadValue(f"max_new_tokens and max_batch must be >= 1, got {max_new_tokens} and {max_batch}")
         self.model, self.tokenizer = model.eval(), tokenizer
-        self.chat = ChatFormat(tokenizer, None if images is None else images.text)
+        self.chat = ChatFormat(tokenizer, None if images is None else images.text, _end_ids(model))
         self.temperature, self.top_p, self.max_new_tokens = temperature, top_p, max_new_tokens
         self.seed, self.max_batch, self.max_context, self.version = seed, max_batch, max_context, 0
         self.bf16 = bf16
-        self.stop_ids = _stop_ids(model, self.chat)
+        self.stop_ids = sorted(self.chat.end_ids)
         context = min((limit for limit in (*context_limits(model.config), max_context) if limit), default=None)
         self.max_prompt_tokens = None if context is None else context - max_new_tokens
         if context is not None and context <= max_new_tokens:
@@ -261,8 +261,7 @@ class CausalLMPolicy:
                 continue
             end = next((t for t, token in enumerate(tokens) if token in self.stop_ids), None)
             ids = tokens if end is None else tokens[: end + 1]
-            text = self.chat.template.decode(tokens[:end])  # without the end token
-            replies.append(Reply(text, ids, logps[: len(ids)], "length" if end is None else "stop"))
+            replies.append(Reply(self.chat.decode(ids), ids, logps[: len(ids)], "length" if end is None else "stop"))
         return replies
 
     def score(
@@ -317,12 +316,7 @@ def context_limits(config: Any) -> list[int]:
     return [int(limit) for limit in (*positions, *switches) if limit]
 
 
-def _stop_ids(model: Any, chat: ChatFormat) -> list[int]:
-    """Return the tokens that end a reply. Some models have several, such as <|im_end|> and <|endoftext|>."""
+def _end_ids(model: Any) -> list[int]:
+    """Return the tokens that end a reply of a model. Some have several, such as <|im_end|> and <|endoftext|>."""
     ids = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
-    if ids is None:
-        ids = getattr(model.config.get_text_config(), "eos_token_id", None)
-    of_model = [] if ids is None else ids if isinstance(ids, list) else [ids]
-    if not all(isinstance(id, int) for id in of_model):
-        raise BadValue(f"eos_token_id of the model must be a number or a list of numbers, got {ids!r}")
-    return sorted({chat.eos_id, chat.tokenizer.eos_token_id, *of_model} - {None})
+    return eos_ids(getattr(model.config.get_text_config(), "eos_token_id", None) if ids is None else ids)
