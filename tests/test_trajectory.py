@@ -33,7 +33,7 @@ def turns(draw: st.DrawFn) -> list[Turn]:
     before: list[int] = []
     made = []
     for _ in range(draw(st.integers(0, 5))):
-        prompt = (before if draw(st.booleans()) else before[: draw(st.integers(0, 3))]) + draw(IDS)
+        prompt = (before if draw(st.booleans()) else before[: draw(st.integers(0, 3))]) + draw(IDS) or [0]
         sampled = draw(IDS)
         made.append(
             Turn(

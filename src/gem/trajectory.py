@@ -192,9 +192,16 @@ class Trajectory:
             BadValue: a turn has no token ids, or not one log-probability per sampled token.
         """
         for k, turn in enumerate(self.turns):
-            if not turn.context and not turn.sampled_ids:
+            if not turn.context:
+                what, why = ("ids of its prompt", "") if turn.sampled_ids else ("ids", ": the policy works with text")
                 raise BadValue(
-                    f"turn {k} has no token ids: the policy works with text. EndpointPolicy(tokenizer=…) records them"
+                    f"turn {k} has no token {what}{why}. EndpointPolicy(tokenizer=…) records them; so does "
+                    "return_token_ids=True with a server that returns them (vLLM, SGLang)"
+                )
+            if turn.logprobs and not turn.sampled_ids:
+                raise BadValue(
+                    f"turn {k} has {len(turn.logprobs)} log-probabilities and no token ids of its reply; request them "
+                    "from the endpoint with return_token_ids=True"
                 )
             if len(turn.logprobs) != len(turn.sampled_ids):
                 raise BadValue(

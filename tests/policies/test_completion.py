@@ -286,11 +286,77 @@ def test_depth_is_the_reply_of_a_model_and_size_is_a_failure(monkeypatch, caplog
             parse_completion(REQUEST, body.encode())
 
 
-def test_tokens_given_as_ids_are_token_ids():
-    logprobs = {"tokens": ["token_id:5", "token_id:6"], "token_logprobs": [-1, -2.5]}
-    body = json.dumps({"choices": [{"text": "ab", "logprobs": logprobs}]}).encode()
-    assert parse_completion(REQUEST, body).sampled_ids == [5, 6]
-    assert parse_completion(REQUEST, body).logprobs == [-1.0, -2.5]
+CHAT_LOGPROBS = {"content": [{"token": "a", "logprob": -1.0}, {"token": "b", "logprob": -2.5}]}
+LLAMA_CPP_LOGPROBS = {"content": [{"id": 5, "token": "a", "logprob": -1}, {"id": 6, "token": "b", "logprob": -2.5}]}
+ID_TOKENS = {"tokens": ["token_id:5", "token_id:6"], "token_logprobs": [-1, -2.5]}
+IDS = {"token_ids": [5, 6]}
+PROMPT = {"prompt_token_ids": [1, 2]}
+PAIRS = list(zip(CHAT_LOGPROBS["content"], ID_TOKENS["tokens"], strict=True))
+CHAT = {"message": {"content": "ab"}, "logprobs": CHAT_LOGPROBS}
+
+
+@pytest.mark.parametrize(
+    ("choice", "top", "prompt"),
+    [
+        ({**CHAT, **IDS}, PROMPT, [1, 2]),
+        ({**CHAT, **IDS, **PROMPT}, {}, [1, 2]),
+        ({**CHAT, "provider_specific_fields": IDS}, PROMPT, [1, 2]),
+        ({**CHAT, "provider_specific_fields": {**IDS, **PROMPT}}, {}, [1, 2]),
+        ({**CHAT, "provider_specific_fields": IDS}, {"provider_specific_fields": PROMPT}, [1, 2]),
+        ({**CHAT, "message": {"content": "ab", "provider_specific_fields": {**IDS, **PROMPT}}}, {}, [1, 2]),
+        ({**CHAT, "message": {"content": "ab", **IDS, **PROMPT}}, {}, [1, 2]),
+        ({**CHAT, "provider_specific_fields": None, "token_ids": None, "logprobs": LLAMA_CPP_LOGPROBS}, {}, []),
+        ({"text": "ab", "logprobs": LLAMA_CPP_LOGPROBS}, {}, []),
+        ({"text": "ab", "logprobs": ID_TOKENS}, {}, []),
+        ({**CHAT, "logprobs": {"content": [{**e, "token": t} for e, t in PAIRS]}}, {}, []),
+    ],
+    ids=[
+        *("vllm", "sglang", "litellm", "litellm-both", "litellm-top", "litellm-message", "in the message"),
+        *("llama.cpp chat", "llama.cpp completion", "tokens that are ids", "chat tokens that are ids"),
+    ],
+)
+def test_token_ids_are_read_where_servers_put_them(choice, top, prompt):
+    read = parse_completion(REQUEST, json.dumps({"choices": [choice], **top}).encode())
+    assert (read.sampled_ids, read.prompt_ids, read.logprobs, read.text) == ([5, 6], prompt, [-1.0, -2.5], "ab")
+
+
+@pytest.mark.parametrize("id", ["5", None, True, 5.0])
+def test_an_entry_of_log_probabilities_with_another_kind_of_id_has_no_token_id(id):
+    entries = [{"id": 5, "token": "a", "logprob": -1.0}, {"id": id, "token": "b", "logprob": -2.5}]
+    body = json.dumps({"choices": [{"text": "ab", "logprobs": {"content": entries}}]}).encode()
+    assert parse_completion(REQUEST, body).sampled_ids == []
+
+
+def test_a_server_with_token_ids_in_its_log_probabilities_takes_token_prompts():
+    """As llama.cpp does."""
+    entries = [{"id": ord(c), "token": c, "logprob": -0.5} for c in f"go{END}"]
+    answer = sampled("go", token_ids=None, logprobs={"content": entries})
+    (played,), _ = walk([answer], CharTokenizer(), max_tokens=9)
+    assert [turn.action for turn in played.turns] == ["go"] * 3
+    assert len(played.sequences()) == 1
+
+
+def test_an_empty_reply_without_its_end_token_is_a_reply():
+    empty = sampled("", token_ids=[], logprobs=None)
+    (played,), _ = walk([sampled(f"go{END}"), empty], CharTokenizer(), max_tokens=9)
+    assert [turn.action for turn in played.turns] == ["go", "", ""] and played.failure is None
+    with pytest.raises(BadValue, match="no token ids"):
+        walk([empty], CharTokenizer(), max_tokens=9)
+
+
+@pytest.mark.parametrize(
+    ("choice", "top", "advice"),
+    [
+        (CHAT, PROMPT, "2 log-probabilities and no token ids .*return_token_ids=True"),
+        ({**CHAT, **IDS}, {}, "no token ids of its prompt.*tokenizer=…"),
+        ({"message": {"content": "ab"}, **IDS}, PROMPT, "2 tokens and 0 log-probabilities; .*logprobs=True"),
+        ({"message": {"content": "ab"}}, {}, "no token ids: the policy works with text"),
+    ],
+)
+def test_the_advice_for_training_names_the_option_that_is_missing(choice, top, advice):
+    (played,), _ = walk([Answer(body=json.dumps({"choices": [choice], **top}))])
+    with pytest.raises(BadValue, match=advice):
+        played.sequences()
 
 
 @pytest.mark.parametrize(

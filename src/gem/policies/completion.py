@@ -19,6 +19,7 @@ REASONING = ("reasoning_content", "reasoning", "reasoning_details")  # fields of
 _TOTALS = ("prompt_tokens", "completion_tokens", "total_tokens")  # of the usage
 _MOST_TOKENS = 1 << 40  # of one reply; a count above it is no count
 _TOKEN_ID = "token_id:"  # vLLM's prefix of tokens with return_tokens_as_token_ids
+_OTHER_FIELDS = "provider_specific_fields"  # where LiteLLM puts the fields of a choice or message that it does not know
 # Reasons for status 400: OpenAI's code and message, vLLM, SGLang, llama.cpp; Azure's filter.
 _OVERFLOW = re.compile(
     r"context_length_exceeded|maximum context length|longer than the model's context|exceed\w* .{0,30}context|"
@@ -44,7 +45,8 @@ class Completion:
             ``reasoning``, ``reasoning_details``); empty for none.
         refusal: why the model refused to reply; None if it did not refuse.
         prompt_ids, sampled_ids: token ids of the prompt and of the reply; empty if not given. vLLM and SGLang give them
-            on request (``return_token_ids=True``).
+            on request (``return_token_ids=True``), also behind LiteLLM; llama.cpp gives those of the reply with the
+            log-probabilities (``logprobs=True``).
         logprobs: log-probability of each token of the reply; empty if not given.
         model: name of the model that replied, as the endpoint reports it; None if not given.
     """
@@ -103,8 +105,9 @@ def _completion(data: Any) -> Completion:
         raise TypeError
     model = data.get("model")
     tokens, logprobs = _logprobs(choice.get("logprobs") or {})
-    sampled = choice.get("token_ids") or tokens
-    prompt = choice.get("prompt_token_ids") or data.get("prompt_token_ids") or []
+    places = (choice, message, *(place.get(_OTHER_FIELDS) for place in (choice, message)))
+    sampled = _ids("token_ids", *places) or tokens
+    prompt = _ids("prompt_token_ids", *places, data, data.get(_OTHER_FIELDS))
     if not all(type(id) is int and 0 <= id < 1 << 31 for ids in (prompt, sampled) for id in ids):
         raise _Invalid("token ids should be integers")
     if sampled and logprobs and len(sampled) != len(logprobs):
@@ -123,6 +126,12 @@ def _completion(data: Any) -> Completion:
     )
 
 
+def _ids(name: str, *places: Any) -> list[Any]:
+    """Return the token ids in the first place that has some."""
+    found = (place.get(name) for place in places if isinstance(place, dict))
+    return next((ids for ids in found if ids), [])
+
+
 def _usage(data: Any) -> dict[str, Any]:
     """Return the usage without totals that are no counts: they are summed over a run, and are not worth a failure."""
     if not isinstance(data, dict):
@@ -132,15 +141,18 @@ def _usage(data: Any) -> dict[str, Any]:
 
 
 def _logprobs(data: Mapping[str, Any]) -> tuple[list[int], list[float]]:
-    """Return the token ids, if the tokens are given as ids, and the log-probabilities."""
-    if entries := data.get("content"):  # of a chat completion
+    """Return the token ids, if there is one per token, and the log-probabilities."""
+    ids: list[Any] = []
+    if entries := data.get("content"):  # of a chat completion; of llama.cpp, of any completion
         tokens, logprobs = [entry["token"] for entry in entries], [entry["logprob"] for entry in entries]
+        ids = [entry["id"] for entry in entries if type(entry.get("id")) is int]  # of llama.cpp
     else:
         tokens, logprobs = data.get("tokens") or [], data.get("token_logprobs") or []
     if not all(isinstance(value, int | float) and math.isfinite(value) for value in logprobs):
         raise _Invalid("log-probabilities should be finite numbers")
-    are_ids = all(isinstance(token, str) and token.startswith(_TOKEN_ID) for token in tokens)
-    return [int(token.removeprefix(_TOKEN_ID)) for token in tokens] if are_ids else [], list(map(float, logprobs))
+    if all(isinstance(token, str) and token.startswith(_TOKEN_ID) for token in tokens):
+        ids = [int(token.removeprefix(_TOKEN_ID)) for token in tokens]
+    return ids if len(ids) == len(tokens) else [], list(map(float, logprobs))
 
 
 def refusal_finish(error: str) -> str | None:

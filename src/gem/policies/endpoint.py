@@ -147,8 +147,8 @@ class EndpointPolicy:
     first completion, AccessRefused and InvalidReply are raised.
 
     With a tokenizer, the contexts of ChatFormat are sent as token ids, and each turn records the sampled ids and their
-    log-probabilities, so that ``Trajectory.sequences()`` is exact. This needs vLLM >= 0.10.2 or an SGLang with
-    ``return_token_ids``. The log-probabilities are those of the server: for vLLM, set ``temperature`` and ``top_p``
+    log-probabilities, so that ``Trajectory.sequences()`` is exact. This needs vLLM >= 0.10.2, llama.cpp, or an SGLang
+    with ``return_token_ids``. The log-probabilities are those of the server: for vLLM, set ``temperature`` and ``top_p``
     (the defaults come from the model's generation_config), and unless both are 1, start the server with
     ``--logprobs-mode processed_logprobs``. Without a tokenizer, the server renders the conversation; if it returns
     token ids and log-probabilities on request (``return_token_ids=True, logprobs=True``), they are recorded as well.
@@ -259,12 +259,14 @@ class EndpointPolicy:
         if completion.refusal is not None:
             text, finish = text or completion.refusal, "refusal"
         elif self.chat is not None and finish != "content_filter":
-            if not ids or not logprobs:
+            is_empty = self._answered and not text and not ids  # some servers leave out the end token
+            if not is_empty and not (ids and logprobs):
                 missing = "log-probabilities" if ids else "token ids"
                 return Reply(
                     "",
                     failure=f"{self.endpoint} returned no {missing}; EndpointPolicy(tokenizer=…) needs a server that "
-                    "returns them, such as vLLM >= 0.10.2. Without a tokenizer, messages are sent",
+                    "returns them for prompts of token ids, such as vLLM >= 0.10.2, SGLang or llama.cpp. Without a "
+                    "tokenizer, messages are sent",
                 )
             text = self.chat.decode(ids)
         elif completion.tool_calls:
