@@ -94,20 +94,20 @@ DEEPSEEK = (
     "{{ bos_token }}{% set ns = namespace(tool=false, first=true) %}"
     "{% for m in messages %}{% if m.role == 'system' %}{{ m.content }}{% endif %}{% endfor %}"
     "{% for m in messages %}"
-    "{% if m.role == 'user' %}{% set ns.tool = false %}{{ '<｜User｜>' + m.content }}"  # noqa: RUF001
+    "{% if m.role == 'user' %}{% set ns.tool = false %}{{ '<｜User｜>' + m.content }}"
     "{% elif m.role == 'assistant' %}{% set said = m.content%THINKING% %}"
-    "{{ ('<｜tool▁outputs▁end｜>' if ns.tool else '<｜Assistant｜>') + said + '<｜end▁of▁sentence｜>' }}"  # noqa: RUF001
+    "{{ ('<｜tool▁outputs▁end｜>' if ns.tool else '<｜Assistant｜>') + said + '<｜end▁of▁sentence｜>' }}"
     "{% set ns.tool = false %}"
     "{% elif m.role == 'tool' %}{% set ns.tool = true %}"
-    "{{ '<｜tool▁outputs▁begin｜>' if ns.first else '\n' }}{% set ns.first = false %}"  # noqa: RUF001
-    "{{ '<｜tool▁output▁begin｜>' + m.content + '<｜tool▁output▁end｜>' }}"  # noqa: RUF001
+    "{{ '<｜tool▁outputs▁begin｜>' if ns.first else '\n' }}{% set ns.first = false %}"
+    "{{ '<｜tool▁output▁begin｜>' + m.content + '<｜tool▁output▁end｜>' }}"
     "{% endif %}{% endfor %}"
-    "{% if ns.tool %}{{ '<｜tool▁outputs▁end｜>' }}"  # noqa: RUF001
-    "{% elif add_generation_prompt %}{{ '<｜Assistant｜>%HEADER%' }}{% endif %}"  # noqa: RUF001
+    "{% if ns.tool %}{{ '<｜tool▁outputs▁end｜>' }}"
+    "{% elif add_generation_prompt %}{{ '<｜Assistant｜>%HEADER%' }}{% endif %}"
 )
 DEEPSEEK_TOKENS = (
-    *("<｜User｜>", "<｜Assistant｜>", "<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"),  # noqa: RUF001
-    *("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),  # noqa: RUF001
+    *("<｜User｜>", "<｜Assistant｜>", "<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"),
+    *("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
 )
 GLM = (
     "[gMASK]<sop>{% for m in messages %}"
@@ -266,17 +266,17 @@ FAMILIES: dict[str, Family] = {
     ),
     "deepseek-v3": Family(
         template=DEEPSEEK.replace("%THINKING%", "").replace("%HEADER%", ""),
-        ends=("<｜end▁of▁sentence｜>",),  # noqa: RUF001
+        ends=("<｜end▁of▁sentence｜>",),
         special=DEEPSEEK_TOKENS,
-        bos="<｜begin▁of▁sentence｜>",  # noqa: RUF001
+        bos="<｜begin▁of▁sentence｜>",
         tools=True,
     ),
     "deepseek-r1": Family(
         template=DEEPSEEK.replace("%THINKING%", ".split('</think>')[-1]").replace("%HEADER%", "<think>\n"),
-        ends=("<｜end▁of▁sentence｜>",),  # noqa: RUF001
+        ends=("<｜end▁of▁sentence｜>",),
         special=DEEPSEEK_TOKENS,
         added=THINK,
-        bos="<｜begin▁of▁sentence｜>",  # noqa: RUF001
+        bos="<｜begin▁of▁sentence｜>",
         strips="always",
         tools=True,
     ),
@@ -321,14 +321,21 @@ FAMILIES: dict[str, Family] = {
         tools=True,
     ),
     "hermes": Family(
-        template=chatml(tool="{{ '<|im_start|>tool\n<tool_response>\n' + m.content }}{{ '\n</tool_response><|im_end|>\n' }}"),
+        template=chatml(
+            tool="{{ '<|im_start|>tool\n<tool_response>\n' + m.content }}{{ '\n</tool_response><|im_end|>\n' }}"
+        ),
         ends=("<|im_end|>", "<|end_of_text|>"),
         special=IM,
         added=CALLS,
         tools=True,
     ),
     "internlm2": Family(
-        template=chatml(bos="{{ bos_token }}"), ends=("<|im_end|>", "</s>"), special=IM, eos="</s>", bos="<s>", tools=True
+        template=chatml(bos="{{ bos_token }}"),
+        ends=("<|im_end|>", "</s>"),
+        special=IM,
+        eos="</s>",
+        bos="<s>",
+        tools=True,
     ),
     "olmo-2": Family(
         template="{{ bos_token }}{% for m in messages %}{{ '<|' + m.role + '|>\n' + m.content }}"

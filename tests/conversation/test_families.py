@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+pytest.importorskip("transformers")
 
 from gem.conversation import ChatFormat
 from gem.conversation.history import FULL_HISTORY, conversation, turn_messages
@@ -141,7 +141,9 @@ def test_every_end_of_a_family_ends_replies_and_other_special_tokens_are_text():
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("first", [[SYSTEM, user("task")], [user("task"), user("more")], [SYSTEM, user("alpha"), user("gamma")]])
+@pytest.mark.parametrize(
+    "first", [[SYSTEM, user("task")], [user("task"), user("more")], [SYSTEM, user("alpha"), user("gamma")]]
+)
 def test_system_messages_and_several_user_messages_open_a_conversation(name, first):
     chat = ChatFormat(tokenizer_of(name))
     turns = play(chat, r"\boxed{7}", FAMILIES[name].ends[0], ("two", "two"), first)
@@ -159,6 +161,8 @@ def test_a_template_that_refuses_what_its_model_writes_is_refused_at_the_start()
 
 
 def test_the_ends_of_a_generation_config_in_the_folder_of_the_tokenizer_end_replies(tmp_path):
+    import transformers
+
     tokenizer = tokenizer_of("yi")
     other = tokenizer.convert_tokens_to_ids("x")
     tokenizer.save_pretrained(tmp_path)

@@ -27,7 +27,7 @@ class SamplingClient:
         self.engine = ReplayEngine(reference)
 
     async def sample_async(self, prompt, num_samples, sampling_params):
-        assert num_samples == 1 and sampling_params.stop == [self.engine.chat.eos_id]
+        assert num_samples == 1 and sampling_params.stop == sorted(self.engine.chat.end_ids)
         reply = self.engine.answer(prompt.to_ints())
         sampled = tinker.SampledSequence(
             stop_reason=reply.finish,

@@ -29,7 +29,7 @@ class Completer(TokenCompleter):
         self.engine = ReplayEngine(reference)
 
     async def __call__(self, model_input, stop, *, max_tokens=None):
-        assert stop == [self.engine.chat.eos_id]
+        assert stop == sorted(self.engine.chat.end_ids)
         reply = self.engine.answer(model_input.to_ints())
         return TokensWithLogprobs(list(reply.sampled_ids), list(reply.logprobs), reply.finish)
 
@@ -122,7 +122,7 @@ def test_a_context_over_the_limit_ends_the_episode(reference):
 
     result = asyncio.run(play())
     assert result.episode_done and result.metrics["stop/context_overflow"] == 1.0
-    assert ChatFormat(reference.tokenizer).eos_id == result.next_stop_condition[0]
+    assert sorted(ChatFormat(reference.tokenizer).end_ids) == result.next_stop_condition
 
 
 def test_a_first_prompt_over_the_limit_is_reported_to_the_cookbook(reference):

@@ -148,8 +148,8 @@ class EndpointPolicy:
 
     With a tokenizer, the contexts of ChatFormat are sent as token ids, and each turn records the sampled ids and their
     log-probabilities, so that ``Trajectory.sequences()`` is exact. This needs vLLM >= 0.10.2, llama.cpp, or an SGLang
-    with ``return_token_ids``. The log-probabilities are those of the server: for vLLM, set ``temperature`` and ``top_p``
-    (the defaults come from the model's generation_config), and unless both are 1, start the server with
+    with ``return_token_ids``. The log-probabilities are those of the server: for vLLM, set ``temperature`` and
+    ``top_p`` (the defaults come from the model's generation_config), and unless both are 1, start the server with
     ``--logprobs-mode processed_logprobs``. Without a tokenizer, the server renders the conversation; if it returns
     token ids and log-probabilities on request (``return_token_ids=True, logprobs=True``), they are recorded as well.
 
@@ -269,6 +269,8 @@ class EndpointPolicy:
                     "tokenizer, messages are sent",
                 )
             text = self.chat.decode(ids)
+            if finish == "stop" and not self.chat.has_ended(ids):  # some servers leave out the ids of a stop string
+                text = with_closing_tag(text, self.sampling.get("stop"))
         elif completion.tool_calls:
             calls = {"role": "assistant", "content": text or None, "tool_calls": completion.tool_calls}
             text = json.dumps(calls, ensure_ascii=False)

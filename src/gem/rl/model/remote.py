@@ -135,13 +135,12 @@ class RemoteSampler:
 
 
 def _player(endpoint: Endpoint, policy: CausalLMPolicy) -> EndpointPolicy:
-    return EndpointPolicy(
+    player = EndpointPolicy(
         endpoint,
         tokenizer=policy.tokenizer,
         max_prompt_tokens=policy.max_prompt_tokens,
         seed=policy.seed,
         max_tokens=policy.max_new_tokens,
-        stop_token_ids=policy.stop_ids,
         temperature=policy.temperature,
         # The defaults of servers come from the model's generation_config. The scored distribution has none of these.
         top_p=1.0,
@@ -149,6 +148,8 @@ def _player(endpoint: Endpoint, policy: CausalLMPolicy) -> EndpointPolicy:
         min_p=0.0,
         repetition_penalty=1.0,
     )
+    player.chat = policy.chat  # which knows the tokens that end replies of the model
+    return player
 
 
 def _push_adapter_to_vllm(policy: CausalLMPolicy, endpoint: Endpoint, path: Path) -> str:
