@@ -140,6 +140,17 @@ def test_every_end_of_a_family_ends_replies_and_other_special_tokens_are_text():
             assert chat.decode([*seven, chat.tokenizer.convert_tokens_to_ids(token)]) == r"\boxed{7}" + token, name
 
 
+def test_an_end_token_that_another_follows_is_not_repeated():
+    """Kimi's models end with <|im_end|>[EOS], batches are padded with <|endoftext|>."""
+    chat = ChatFormat(tokenizer_of("qwen2.5"))
+    im_end, padding = (chat.tokenizer.convert_tokens_to_ids(token) for token in ("<|im_end|>", "<|endoftext|>"))
+    seven = chat.template.encode_text(r"\boxed{7}")
+    (new, *others) = (chat.new_ids([*seven, *ends], "x") for ends in ([im_end], [im_end, padding], [im_end] * 2))
+    assert others == [new, new] and chat.template.decode(new).startswith("\n<|im_start|>user\nx<|im_end|>")
+    for ends in ([], [padding]):
+        assert chat.new_ids([*seven, *ends], "x") == [im_end, *new]
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize(
     "first", [[SYSTEM, user("task")], [user("task"), user("more")], [SYSTEM, user("alpha"), user("gamma")]]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gem._internal.inbound import SETTINGS, read_json
-from gem.conversation.template import SafeText, Template, closing_tag
+from gem.conversation.template import SafeText, Template, thinking_tags
 from gem.errors import BadValue
 from gem.messages import Message, Role, assistant, tool, user
 
@@ -94,28 +94,32 @@ class ChatFormat:
 
         ``fed`` contains the ids of the previous prompt. For the other arguments and the errors, see new_ids().
         """
-        return [*fed, *sampled, *self.closing_ids(fed, sampled), *self.new_ids(sampled, new)]
+        _, closing = self.thinking_ids(fed, sampled)
+        return [*fed, *sampled, *closing, *self.new_ids(sampled, new)]
 
-    def closing_ids(self, fed: Sequence[int], sampled: list[int]) -> list[int]:
-        """Return the ids that close the thinking which the prompt opened and a cut reply left open; usually none.
+    def thinking_ids(self, fed: Sequence[int], sampled: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Return the ids that open thinking at the end of a prompt, and those that close it if a cut reply does not.
 
-        They belong between the reply and new_ids(). The next reply would otherwise continue the thinking.
+        Usually both are empty. The latter belong between the reply and new_ids(): the next reply would otherwise
+        continue the thinking. A reply with both around it is what chat templates take for a reply with thinking.
 
         Args:
             fed: ids of the prompt.
             sampled: ids of the reply.
         """
-        if not self._opens_thinking or self.has_ended(sampled):
-            return []
-        close = closing_tag(self.template.decode(fed[-_HEADER_TOKENS:]))
-        return [] if not close or close.strip() in self.decode(sampled) else self.template.encode_text(close)
+        if not self._opens_thinking:
+            return [], []
+        opening, closing = thinking_tags(self.template.decode(fed[-_HEADER_TOKENS:]))
+        if self.has_ended(sampled) or closing.strip() in self.decode(sampled):
+            closing = ""
+        return self.template.encode_text(opening), self.template.encode_text(closing)
 
     def new_ids(self, sampled: list[int], new: str | Sequence[Message], *, after_tools: bool = False) -> list[int]:
         """Return the ids that follow a reply: its end token if missing, new messages and the header of the next reply.
 
         Args:
             sampled: ids of the reply. A token that the template writes after replies is not repeated if the model has
-                sampled it as its last: the end token, or the token that begins the next message (GLM).
+                ended its reply with it: the end token, or the token that begins the next message (GLM).
             new: the new messages; a string is one user message.
             after_tools: whether an earlier reply was answered by tools; see numbers_tools.
 
@@ -125,7 +129,7 @@ class ChatFormat:
         added = self._encoded(
             self._later_delta if after_tools else self._delta, [user(new)] if isinstance(new, str) else new
         )
-        return added[1:] if sampled[-1:] == added[:1] else added
+        return added[1:] if added[0] in sampled[len(self._without_end(sampled)) :] else added
 
     def raw_new_ids(self, before: str, sampled: list[int], prompt: str) -> list[int] | None:
         """Return the ids that follow a reply in a prompt written as text.
@@ -167,7 +171,7 @@ class ChatFormat:
 
     @cached_property
     def _opens_thinking(self) -> bool:
-        return bool(closing_tag(self.template.render([user("x")])))
+        return any(thinking_tags(self.template.render([user("x")])))
 
     def keeps(self, sampled: list[int]) -> bool:
         """Return whether the template still shows this reply in full after a user message, ignoring whitespace.

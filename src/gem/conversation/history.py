@@ -192,12 +192,17 @@ def _following(
     """Return the ids of the reply of turn k, and those that follow it."""
     shown = turns[dropped + 1 : k + 1] if chat.numbers_tools else ()
     after_tools = any(message["role"] == "tool" for turn in shown for message in turn_messages(turn))
-    return _reply_ids(chat, turns[k]), chat.new_ids(turns[k].sampled_ids, new, after_tools=after_tools)
+    return _closed(chat, turns[k]), chat.new_ids(turns[k].sampled_ids, new, after_tools=after_tools)
+
+
+def _closed(chat: ChatFormat, turn: Turn) -> list[int]:
+    """Return the sampled ids of a turn, and those that close its thinking if the reply was cut in it."""
+    return [*turn.sampled_ids, *chat.thinking_ids(turn.context, turn.sampled_ids)[1]]
 
 
 def _reply_ids(chat: ChatFormat, turn: Turn) -> list[int]:
-    """Return the sampled ids of a turn, and those that close its thinking if the reply was cut in it."""
-    return [*turn.sampled_ids, *chat.closing_ids(turn.context, turn.sampled_ids)]
+    """Return the ids of a reply with all of its thinking, which the prompt may have opened."""
+    return [*chat.thinking_ids(turn.context, turn.sampled_ids)[0], *_closed(chat, turn)]
 
 
 def _messages(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> list[Message]:
@@ -236,7 +241,7 @@ def _shows_all_replies(
 
 
 def _text(chat: ChatFormat, turn: Turn) -> str:
-    return remove_whitespace(chat.reply(_reply_ids(chat, turn))["content"])
+    return remove_whitespace(chat.reply(_closed(chat, turn))["content"])
 
 
 class _ReplyCounter:

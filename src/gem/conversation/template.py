@@ -292,12 +292,14 @@ def remove_whitespace(text: str) -> str:
     return "".join(text.split())
 
 
-def closing_tag(header: str) -> str:
-    r"""Return what closes the thinking that the header of a reply opens at its end; empty if it opens none.
+def thinking_tags(header: str) -> tuple[str, str]:
+    r"""Return the tag that opens thinking at the end of a header of replies, and the one that closes it.
 
-    >>> closing_tag("<|im_start|>assistant\n<think>\n")
-    '\n</think>\n\n'
+    Both are empty if it opens none.
+
+    >>> thinking_tags("<|im_start|>assistant\n<think>\n")
+    ('<think>\n', '\n</think>\n\n')
     """
     if (tag := _OPENS_THINKING.search(header)) is None:
-        return ""
-    return f"{tag[3]}{tag[1]}/{tag[2]}{tag[3] * 2}"
+        return "", ""
+    return tag[0], f"{tag[3]}{tag[1]}/{tag[2]}{tag[3] * 2}"
