@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+import gem
 from gem.conversation import ChatFormat
 from gem.conversation.history import FULL_HISTORY, conversation, turn_messages
 from gem.conversation.observations import as_messages
@@ -140,6 +141,18 @@ def test_every_end_of_a_family_ends_replies_and_other_special_tokens_are_text():
             assert chat.decode([*seven, chat.tokenizer.convert_tokens_to_ids(token)]) == r"\boxed{7}" + token, name
 
 
+def test_a_token_that_begins_every_question_is_no_end_of_replies():
+    made = LOADED["Family"](
+        template="{% for m in messages %}{{ (bos_token if m.role == 'user' else '') + m.content }}{% endfor %}",
+        ends=("</s>",),
+        bos="<s>",
+    )
+    chat = ChatFormat(LOADED["build"](made))
+    assert (chat.eos_token, chat.template.decode(list(chat.end_ids))) == ("</s>", "</s>")
+    fed = chat.prompt([user("a")])
+    assert chat.template.decode(chat.extend(fed, chat.encode_reply("b"), "c")) == "<s>ab</s><s>c"
+
+
 def test_an_end_token_that_another_follows_is_not_repeated():
     """Kimi's models end with <|im_end|>[EOS], batches are padded with <|endoftext|>."""
     chat = ChatFormat(tokenizer_of("qwen2.5"))
@@ -184,3 +197,28 @@ def test_the_ends_of_a_generation_config_in_the_folder_of_the_tokenizer_end_repl
     (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": "</s>"}))
     with pytest.raises(BadValue, match=r"eos_token_id .*'</s>'"):
         ChatFormat(transformers.AutoTokenizer.from_pretrained(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["qwen2.5", "llama-3", "gemma-2", "glm-4"])
+def test_an_action_has_no_end_token_and_the_record_has_all_ids(name):
+    pytest.importorskip("aiohttp", reason="needs the extra [eval]")
+    from gem.policies.endpoint import Endpoint, EndpointPolicy
+    from gem.rollout import play_seeds
+    from gem.testing.fakes import Answer, FakeEndpoint
+
+    tokenizer, chat = tokenizer_of(name), ChatFormat(tokenizer_of(name))
+    ends = [tokenizer.convert_tokens_to_ids(end) for end in FAMILIES[name].ends]
+
+    def script(asked: Any) -> Answer:
+        ids = [*chat.template.encode_text(r"\boxed{7}"), ends[len(fake.requests) % len(ends)]]
+        logprobs = {"tokens": [""] * len(ids), "token_logprobs": [-1.0] * len(ids)}
+        choice = {"text": "", "token_ids": ids, "logprobs": logprobs, "finish_reason": "stop"}
+        return Answer(body=json.dumps({"choices": [choice]}))
+
+    vec_env = gem.make_vec("game:GuessTheNumber-v0-hard", num_envs=1, autoreset="disabled")
+    with vec_env, FakeEndpoint(script) as fake, Endpoint(fake.url, "m") as endpoint:
+        (played,) = play_seeds(vec_env, EndpointPolicy(endpoint, tokenizer=tokenizer, max_tokens=9), [1])
+    assert len(played.turns) > 2 and {turn.action for turn in played.turns} == {r"\boxed{7}"}
+    assert {turn.sampled_ids[-1] for turn in played.turns} == set(ends)
+    assert set(ends) <= set(fake.requests[0].body["stop_token_ids"])
+    assert len(played.sequences()) == 1

@@ -158,6 +158,19 @@ def test_a_template_that_strips_thinking_starts_over_when_it_does():
     assert fourth.startswith(third + "8")
 
 
+@pytest.mark.parametrize(("tokenizer", "shown"), [(ChatML, "hm\n</think>\n\n"), (StripsThinking, "")])
+def test_thinking_that_the_prompt_opened_and_a_limit_cut_is_closed(tokenizer, shown):
+    class Opens(tokenizer):
+        def apply_chat_template(self, messages: list[Any], tokenize: bool, add_generation_prompt: bool) -> str:
+            text = super().apply_chat_template(messages, tokenize, add_generation_prompt)
+            return text + ("<think>\n" if add_generation_prompt else "")
+
+    first, second, third = prompts(wrapped("concat_chat", Opens()), ["hm", "ok</think>7"])
+    opened = "<think>\n" if shown else ""
+    assert second.startswith(first.removesuffix("<think>\n") + opened + shown + END)
+    assert third.startswith(f"{second}ok</think>7{END}") == bool(shown)
+
+
 def test_a_template_without_earlier_replies_renders_every_prompt_from_scratch():
     class Forgets(ChatML):
         def message(self, message: Any, index: int, messages: list[Any]) -> str:

@@ -112,7 +112,7 @@ class ChatFormat:
         opening, closing = thinking_tags(self.template.decode(fed[-_HEADER_TOKENS:]))
         if self.has_ended(sampled) or closing.strip() in self.decode(sampled):
             closing = ""
-        return self.template.encode_text(opening), self.template.encode_text(closing)
+        return self.raw(opening), self.raw(closing)
 
     def new_ids(self, sampled: list[int], new: str | Sequence[Message], *, after_tools: bool = False) -> list[int]:
         """Return the ids that follow a reply: its end token if missing, new messages and the header of the next reply.
@@ -198,7 +198,7 @@ class ChatFormat:
 
         Other special tokens, such as ``<tool_call>``, are part of the text.
         """
-        return str(self.tokenizer.decode(self._without_end(sampled), skip_special_tokens=False))
+        return self.template.decode(self._without_end(sampled))
 
     def has_ended(self, sampled: Sequence[int]) -> bool:
         """Whether a reply ends with a token that ends replies. Others were cut."""
@@ -222,7 +222,7 @@ class ChatFormat:
 
     def _end_of_reply(self) -> tuple[str, int]:
         """Return the text and id of the control token that the template writes after a reply, else of the eos token."""
-        if end := self._leading(self.template.after_reply([], reply=False)) or next(self._next_headers(), None):
+        if end := self.leading_token(self.template.after_reply([], reply=False)) or next(self._next_headers(), None):
             return end
         if self.tokenizer.eos_token_id is None:
             raise BadValue("the tokenizer has no eos token to end replies with; set tokenizer.eos_token")
@@ -232,10 +232,11 @@ class ChatFormat:
         """Yield the control tokens that the template writes right after a reply, before a user message or a tool's."""
         for message in (user("x"), tool("x")):
             with suppress(BadValue):  # the template refuses such a conversation
-                if token := self._leading(self.template.after_reply([message])):
-                    yield token
+                found = self.leading_token(self.template.after_reply([message]))
+                if found and found[0] != getattr(self.tokenizer, "bos_token", None):  # which no model samples
+                    yield found
 
-    def _leading(self, text: str | None) -> tuple[str, int] | None:
+    def leading_token(self, text: str | None) -> tuple[str, int] | None:
         """Return the control token or eos token that a text begins with, after whitespace, and its id."""
         tokens = {**self.template.control, self.tokenizer.eos_token: self.tokenizer.eos_token_id}
         found = [token for token, id in tokens.items() if id is not None and (text or "").lstrip().startswith(token)]
@@ -262,7 +263,7 @@ class ChatFormat:
 
     def _encode_after(self, text: str | None, encode: Callable[[str], list[int]]) -> list[int]:
         """Encode what the template writes after a reply, from the control token on. Empty if it writes none."""
-        if (leading := self._leading(text)) is None:
+        if (leading := self.leading_token(text)) is None:
             return []
         token, id = leading
         # With the token in front: tokenizers may merge whitespace into it or treat the start differently.
@@ -286,7 +287,7 @@ def _folder_ends(folder: str | None) -> list[int]:
 
 
 def eos_ids(value: Any) -> list[int]:
-    """Return the ``eos_token_id`` of a configuration as a list. Raises BadValue for other types."""
+    """Return the ``eos_token_id`` of a configuration as a list. Raises BadValue for one that is neither."""
     ids = [] if value is None else value if isinstance(value, list) else [value]
     if not all(isinstance(id, int) for id in ids):
         raise BadValue(f"eos_token_id of the model must be a number or a list of numbers, got {value!r}")

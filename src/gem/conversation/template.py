@@ -20,7 +20,8 @@ MARK = "\ufdd0"  # a Unicode noncharacter, reserved for internal use; removed fr
 _ZERO_WIDTH_SPACE = "\u200b"
 _QUESTION, _REPLY, _ANSWER = "a-question", "a-reply-to-be-found-again", "an-answer"  # contents of dummy conversations
 _SYSTEM: Message = {"role": "system", "content": "s"}
-_OPENS_THINKING = re.compile(r"([<\[◁])([\w:|]*(?:think|thought|reason)\w*\|?[>\]▷])(\s*)\Z")  # <think>, [THINK]
+# <think>, <seed:think>, [THINK], ◁think▷
+_OPENS_THINKING = re.compile(r"([<\[◁])((?:\w+:)?(?:think(?:ing)?|thought|reasoning|THINK)[>\]▷])(\s*)\Z")
 
 
 class SafeText(str):

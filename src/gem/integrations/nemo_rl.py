@@ -139,8 +139,9 @@ class GemBatchEnvironment(interfaces.EnvironmentInterface):  # type: ignore[misc
 
     def _shown(self, request: Request) -> str:
         """Return new messages and the header of the next reply in the chat template."""
-        rest = self.chat.template.after_reply(_neutral(self.chat, request)) or ""
-        return rest.partition(self.chat.eos_token)[2]
+        rest = (self.chat.template.after_reply(_neutral(self.chat, request)) or "").lstrip()
+        end = self.chat.leading_token(rest)  # which the model has sampled
+        return rest if end is None else rest.removeprefix(end[0])
 
 
 GemActor: Any = ray.remote(GemBatchEnvironment)

@@ -7,7 +7,7 @@ from typing import Any
 
 from gem._internal.counts import check_count
 from gem.conversation.observations import action_text, join_contents, role_of, text_messages, with_prefix_and_suffix
-from gem.conversation.template import Template, remove_whitespace
+from gem.conversation.template import Template, remove_whitespace, thinking_tags
 from gem.core import Info, ResultWrapper, Step
 from gem.errors import BadValue
 from gem.messages import Message, assistant
@@ -150,7 +150,11 @@ class ObservationWrapper(ResultWrapper):
 
     def _action_text(self, action: Any) -> str:
         text = action_text(action)
-        return text if self._template is None else self._template.without_end(text)
+        if self._template is None:
+            return text
+        _, closing = thinking_tags(self.prompt) if self.include_chat_template else ("", "")
+        text = self._template.without_end(text)
+        return text if closing.strip() in text else text + closing  # the next reply would continue the thinking
 
     def _render(self, messages: list[Message]) -> str:
         assert self._template is not None
