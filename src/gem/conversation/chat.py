@@ -238,10 +238,11 @@ class ChatFormat:
 
     def leading_token(self, text: str | None) -> tuple[str, int] | None:
         """Return the control token or eos token that a text begins with, after whitespace, and its id."""
-        tokens = {**self.template.control, self.tokenizer.eos_token: self.tokenizer.eos_token_id}
-        found = [token for token, id in tokens.items() if id is not None and (text or "").lstrip().startswith(token)]
-        token = max(found, key=len, default=None)
-        return None if token is None else (token, tokens[token])
+        text = (text or "").lstrip()
+        if token := self.template.leading_control(text):
+            return token, self.template.control[token]
+        eos, id = self.tokenizer.eos_token, self.tokenizer.eos_token_id
+        return (eos, id) if id is not None and text.startswith(eos) else None
 
     def _other_ends(self) -> Iterator[int]:
         yield from (id for _, id in self._next_headers())

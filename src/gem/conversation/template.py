@@ -149,6 +149,11 @@ class Template:
         """
         return self._split(text, _ZERO_WIDTH_SPACE)
 
+    def leading_control(self, text: str) -> str:
+        """Return the control token that a text begins with; empty if it begins with none."""
+        match = self._find.match(text)
+        return match[0] if match else ""
+
     def without_end(self, text: str) -> str:
         """Remove control tokens, and whitespace between and after them, from the end of a reply."""
         end = len(text)
