@@ -206,7 +206,8 @@ SUB_ROWS = {
     ],
     "evaluation": [
         ("metrics", "options", "records", "tasks", "versions"),
-        ("ratings", "report", "suites"),
+        ("columns", "ratings", "suites"),
+        ("report",),
         ("compare", "run", "tournament"),
         ("exchange", "plot", "rescore"),
         ("__init__",),

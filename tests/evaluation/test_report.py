@@ -8,7 +8,8 @@ import math
 import pytest
 
 from gem.errors import BadValue
-from gem.evaluation.report import EvalReport, Sample, env_score, read_report
+from gem.evaluation.columns import Sample
+from gem.evaluation.report import EvalReport, env_score, read_report
 from gem.trajectory import Trajectory, Turn
 
 
@@ -66,10 +67,10 @@ def test_the_latex_table_escapes_names_and_leaves_unknown_scores_empty():
     envs = [env_score({"a": [right()]}, name="a_b&{c}\\", id="x"), env_score({"a": [None]}, name="y", id="y")]
     lines = EvalReport(model="m\n%", envs=envs).to_latex().splitlines()
     assert lines[0] == "% Evaluation of m; %" and lines[-1] == r"\end{tabular}"
-    assert lines[5].startswith(r"a\_b\&\{c\}\textbackslash{} & 1 & 1.000 & [0.207, 1.000] &") and lines[5].endswith(
+    assert lines[5].startswith(r"a\_b\&\{c\}\textbackslash{} & 1/1 & 1.000 & [0.207, 1.000] &") and lines[5].endswith(
         r"\\"
     )
-    assert lines[6] == r"y & 0 &  &  &  &  \\"
+    assert lines[6] == r"y & 0/1 &  &  &  &  \\"
 
 
 def test_an_environment_is_found_by_its_name():

@@ -1,4 +1,4 @@
-"""Statistics of evaluations: intervals clustered by task, pass@k, pass^k, and paired differences.
+"""Statistics of evaluations: intervals clustered by task, pass@k, pass^k, paired differences, suites.
 
 Rollouts of one task resemble each other, so intervals come from the spread between tasks. If 4 or 16 rollouts per task
 were counted as independent samples, a nominal 95 % interval would cover the true score in 48 to 88 % of evaluations
@@ -11,7 +11,7 @@ as 0.95.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, NamedTuple, TypeAlias
@@ -25,10 +25,14 @@ __all__ = [
     "PairedDifference",
     "bootstrap_interval",
     "expected_half_width",
+    "interquartile_interval",
+    "interquartile_mean",
     "mean_interval",
     "paired_difference",
     "pass_at_k",
     "pass_hat_k",
+    "stratified_interval",
+    "suite_mean",
     "tasks_needed",
     "wilson_interval",
 ]
@@ -53,6 +57,12 @@ class Estimate(NamedTuple):
     low: float
     high: float
     method: str
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Estimate:
+        """Return the estimate that a report.json holds, where None stands for NaN."""
+        value, low, high = (math.nan if data[name] is None else float(data[name]) for name in ("value", "low", "high"))
+        return cls(value, low, high, str(data["method"]))
 
     @property
     def half_width(self) -> float:
@@ -143,12 +153,75 @@ def bootstrap_interval(
         statistic: maps a list of tasks' data to a number.
         draws: number of resampled lists.
     """
-    rng = np.random.default_rng(seed)
-    picks = rng.integers(len(groups), size=(draws, len(groups)))
-    values = [statistic([groups[i] for i in pick]) for pick in picks.tolist()]
+    numbers = np.arange(len(groups))
+    return stratified_interval(
+        [numbers], lambda strata: statistic([groups[i] for i in strata[0]]), level=level, draws=draws, seed=seed
+    )
+
+
+def stratified_interval(
+    strata: Sequence[Any],
+    statistic: Callable[[list[Any]], float],
+    *,
+    level: float = LEVEL,
+    draws: int = 2000,
+    seed: int = 0,
+) -> Estimate:
+    """Return a statistic with its percentile interval from a bootstrap that resamples within each stratum.
+
+    Args:
+        strata: an array per stratum, with one row per unit: the tasks of each environment of a suite; or the runs on
+            each task, as in rliable (Agarwal et al. 2021, https://arxiv.org/abs/2108.13264).
+        statistic: maps arrays of the same shapes to a number.
+        draws: number of resampled strata.
+    """
+    rng, arrays = np.random.default_rng(seed), [np.asarray(units) for units in strata]
+    values = [statistic([rows[rng.integers(len(rows), size=len(rows))] for rows in arrays]) for _ in range(draws)]
     tail = 50 * (1 - level)
     low, high = np.percentile(values, [tail, 100 - tail])
-    return Estimate(float(statistic(list(groups))), float(low), float(high), "bootstrap")
+    return Estimate(float(statistic(arrays)), float(low), float(high), "bootstrap")
+
+
+def suite_mean(envs: Sequence[Scores], *, level: float = LEVEL) -> Estimate:
+    """Return the mean over environments of their mean scores; each environment counts once.
+
+    The interval is a bootstrap that resamples the tasks within each environment. Its bounds are NaN if an environment
+    has a single task, whose resampling says nothing.
+
+    Args:
+        envs: per environment, per task, the scores of its rollouts.
+
+    Raises:
+        BadValue: there is no environment, or as for mean_interval().
+    """
+    if not len(envs):
+        raise BadValue("a suite needs at least one environment")
+    means = [task_means(scores) for scores in envs]
+    found = stratified_interval(means, lambda strata: sum(float(m.mean()) for m in strata) / len(strata), level=level)
+    return found if min(map(len, means)) > 1 else found._replace(low=math.nan, high=math.nan)
+
+
+def interquartile_mean(values: Any) -> float:
+    """Return the mean without the lowest and the highest quarter of the values, each rounded down to a whole number.
+
+    As in rliable, whose values are the scores of all runs on all tasks (Agarwal et al. 2021).
+    """
+    ordered = np.sort(np.asarray(values, float), axis=None)
+    cut = ordered.size // 4
+    return float(ordered[cut : ordered.size - cut].mean())
+
+
+def interquartile_interval(runs: Sequence[Sequence[float]], *, level: float = LEVEL, draws: int = 2000) -> Estimate:
+    """Return the interquartile mean of the scores of several runs, with rliable's stratified bootstrap.
+
+    The bootstrap resamples the runs within each environment: the interval is for other seeds on the same tasks.
+
+    Args:
+        runs: per environment, the score of each run, such as those of several seeds.
+    """
+    return stratified_interval(
+        runs, lambda strata: interquartile_mean(np.concatenate(strata)), level=level, draws=draws
+    )
 
 
 def pass_at_k(rollouts: int, solved: int, k: int) -> float:

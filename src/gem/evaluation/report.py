@@ -16,81 +16,16 @@ from typing import Any
 from gem._internal.folders import plain
 from gem._internal.inbound import read_json
 from gem._internal.text import clip, one_line
-from gem.core import StopReason
 from gem.errors import BadValue
-from gem.evaluation.metrics import Estimate, mean_interval, pass_at_k, pass_hat_k
-from gem.trajectory import Trajectory
+from gem.evaluation.columns import BY_KEY, COLUMNS, Column, EnvSamples, Sample
+from gem.evaluation.metrics import Estimate, suite_mean
 
 REPORT, MARKDOWN, LATEX = "report.json", "report.md", "report.tex"
 MAX_NOTE = 2_000  # characters of a note
 MAX_FAILED_SHARE = 0.02  # of the samples; above it the score is not to be trusted
-_UNKNOWN = Estimate(math.nan, math.nan, math.nan, "t")
 _COMPARED = {"name", "id", "wrappers", "score", "failed", "tasks"}  # what compare() reads of an environment
-_COLUMNS = (
-    "environment",
-    "done",
-    "score",
-    "solved",
-    "turns",
-    "cut",
-    "overflow",
-    "refused",
-    "invalid",
-    "failed",
-    "tokens in",
-    "tokens out",
-)
-
-
-@dataclass(frozen=True)
-class Sample:
-    """The outcome of one rollout of one task.
-
-    Args:
-        score: sum of rewards; NaN for a failed sample.
-        solved: whether the environment reported success.
-        cut: whether a reply reached the token limit.
-        overflowed: whether the conversation outgrew the model's context.
-        refused: whether the model refused to reply, or a content filter removed its reply.
-        invalid: number of turns with an invalid action.
-        tokens_in, tokens_out: as reported by the endpoint, or as fed and sampled; 0 if unknown.
-        failure: why the sample failed; None if it did not.
-        models: names of the models that replied, as the endpoint reports them.
-    """
-
-    score: float
-    solved: bool = False
-    turns: int = 0
-    cut: bool = False
-    overflowed: bool = False
-    refused: bool = False
-    invalid: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    failure: str | None = None
-    models: Sequence[str] = ()
-
-    @classmethod
-    def of(cls, trajectory: Trajectory) -> Sample:
-        turns = trajectory.turns
-        if trajectory.failure is not None:
-            return cls(math.nan, turns=len(turns), failure=trajectory.failure)
-        return cls(
-            trajectory.total_reward,
-            trajectory.solved,
-            len(turns),
-            any(turn.finish == "length" for turn in turns),
-            trajectory.stop_reason == StopReason.MAX_TOKENS,
-            trajectory.stop_reason == StopReason.REFUSED,
-            sum(turn.invalid is not None for turn in turns),
-            sum(_count(turn.usage.get("prompt_tokens")) or len(turn.context) for turn in turns),
-            sum(_count(turn.usage.get("completion_tokens")) or len(turn.sampled_ids) for turn in turns),
-            models=tuple(sorted({turn.model for turn in turns if turn.model is not None})),
-        )
-
-
-def _count(value: Any) -> int:
-    return value if type(value) is int else 0  # a record of someone else may have anything
+_DEFINED = ("key", "name", "unit", "definition")  # of a column, in report.json
+_SHOWN = tuple(column for column in COLUMNS if not column.family)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,15 +38,8 @@ class EnvScore:
         description: which tasks were asked.
         planned: number of samples to take, tasks times rollouts.
         distinct: number of different tasks; equal episodes of several seeds are one.
-        done, failed: samples with a score; samples whose last attempt failed.
-        score: mean reward per episode.
-        solved: share of solved episodes.
-        pass_at, pass_hat: k → pass@k and pass^k over the tasks with at least k finished rollouts.
+        score … tokens_out: see gem.evaluation.columns.
         if_failures_scored: the score if all failures had been 0, and if they had been 1.
-        turns: mean number of turns.
-        cut, overflowed, refused, invalid: number of finished samples with a reply at the token limit, a full context, a
-            refusal, an invalid action.
-        tokens_in, tokens_out: tokens of finished samples.
         causes: reason → number of failed samples.
         models: name of a model, as the endpoint reported it with its replies → number of finished samples.
         tasks: task id → the scores and the solved flags (0 or 1) of its finished rollouts.
@@ -143,10 +71,12 @@ class EnvScore:
 
     def cells(self) -> list[str]:
         """Return the cells of a table, in the order of EvalReport.columns."""
-        counts = (self.cut, self.overflowed, self.refused, self.invalid, self.failed, self.tokens_in, self.tokens_out)
-        turns = "" if math.isnan(self.turns) else f"{self.turns:.1f}"
-        shown = ["" if math.isnan(found.value) else str(found) for found in (self.score, self.solved)]
-        return [self.name, f"{self.done}/{self.planned}", *shown, turns, *(f"{count:,}" for count in counts)]
+        return [self.name, *(self.cell(column) for column in _SHOWN)]
+
+    def cell(self, column: Column) -> str:
+        """Return a column's value as tables show it."""
+        out_of = f"/{getattr(self, column.out_of)}" if column.out_of else ""
+        return column.text(getattr(self, column.key)) + out_of
 
 
 def env_score(
@@ -164,15 +94,8 @@ def env_score(
         samples: task id → one entry per rollout; None for a rollout that was not played yet.
         bounds: lowest and highest possible score; None if they are unknown.
     """
-    played = [sample for rollouts in samples.values() for sample in rollouts if sample is not None]
-    done, failures = [s for s in played if s.failure is None], [s for s in played if s.failure is not None]
-    finished = {
-        task: [s for s in rollouts if s is not None and s.failure is None] for task, rollouts in samples.items()
-    }
-    scored = {task: rollouts for task, rollouts in finished.items() if rollouts}
-    flags = [[float(s.solved) for s in rollouts] for rollouts in scored.values()]
-    most = min(map(len, samples.values()), default=0)  # equal episodes of several seeds are rollouts of one task
-    ks = sorted({k for k in (2, 4, 8, 16, 32, 64, 128, most) if 2 <= k <= most})
+    found = EnvSamples(samples, bounds)
+    values: dict[str, Any] = {column.key: column.compute(found) for column in COLUMNS}
     return EnvScore(
         name=name,
         id=id,
@@ -180,26 +103,14 @@ def env_score(
         description=description,
         planned=sum(map(len, samples.values())),
         distinct=len(samples),
-        done=len(done),
-        failed=len(failures),
-        score=_mean([[s.score for s in rollouts] for rollouts in scored.values()], bounds),
-        solved=_mean(flags, (0.0, 1.0)),
-        pass_at={k: _mean(_per_task(pass_at_k, flags, k), (0.0, 1.0)) for k in ks},
-        pass_hat={k: _mean(_per_task(pass_hat_k, flags, k), (0.0, 1.0)) for k in ks},
         if_failures_scored=(_with_failures(samples, 0.0), _with_failures(samples, 1.0)),
-        turns=sum(s.turns for s in done) / len(done) if done else math.nan,
-        cut=sum(s.cut for s in done),
-        overflowed=sum(s.overflowed for s in done),
-        refused=sum(s.refused for s in done),
-        invalid=sum(s.invalid > 0 for s in done),
-        tokens_in=sum(s.tokens_in for s in done),
-        tokens_out=sum(s.tokens_out for s in done),
-        causes=dict(Counter(str(s.failure) for s in failures).most_common()),
-        models=dict(Counter(model for s in done for model in s.models).most_common()),
+        causes=dict(Counter(str(s.failure) for s in found.failures).most_common()),
+        models=dict(Counter(model for s in found.done for model in s.models).most_common()),
         tasks={
             task: {"scores": [s.score for s in rollouts], "solved": [float(s.solved) for s in rollouts]}
-            for task, rollouts in scored.items()
+            for task, rollouts in found.scored.items()
         },
+        **values,
     )
 
 
@@ -221,7 +132,7 @@ class EvalReport:
     seconds: float = 0.0
     folder: str | None = None
 
-    columns = _COLUMNS
+    columns = ("environment", *(column.name for column in _SHOWN))
 
     def __getitem__(self, name: str) -> EnvScore:
         """Return the scores of an environment by its name. Raises BadValue for an unknown name."""
@@ -245,14 +156,22 @@ class EvalReport:
         """Whether every sample was played, successfully or not."""
         return all(env.done + env.failed == env.planned for env in self.envs)
 
+    def suite(self) -> dict[str, Estimate]:
+        """Return the means over environments of score and solved, by key; empty unless two environments have outcomes.
+
+        Each environment counts once; see gem.evaluation.metrics.suite_mean().
+        """
+        return suite_of([env.tasks for env in self.envs])
+
     def to_json(self) -> dict[str, Any]:
-        """Return plain data. Undefined numbers are None."""
+        """Return plain data. Undefined numbers are None. "columns" defines the numbers of each environment."""
         more = {"served": self.served, "failed_share": self.failed_share, "complete": self.complete}
-        return dict(_plain(vars(self) | more))
+        defined = [{name: getattr(column, name) for name in _DEFINED} for column in COLUMNS]
+        return dict(_plain(vars(self) | more | {"suite": self.suite(), "columns": defined}))
 
     def to_markdown(self) -> str:
         """Return a table, and what a reader must know about its numbers."""
-        rows = [list(_COLUMNS), ["---"] * len(_COLUMNS), *(env.cells() for env in self.envs)]
+        rows = [list(self.columns), ["---"] * len(self.columns), *(env.cells() for env in self.envs)]
         table = "\n".join(markdown_row(row) for row in rows)
         return (
             f"# Evaluation of {one_line(self.model)}\n\n{table}\n\n"
@@ -262,17 +181,20 @@ class EvalReport:
 
     def to_latex(self) -> str:
         """Return a tabular of the scores with intervals, for a paper; it needs no package."""
-        rows = [["environment", "samples", "score", "95\\,\\% interval", "solved", "95\\,\\% interval"]]
+        means = [column for column in _SHOWN if column.per_task]
+        rows = [["environment", BY_KEY["done"].name]]
+        for column in means:
+            rows[0] += [column.name, "95\\,\\% interval"]
         for env in self.envs:
-            cells = [_latex(one_line(env.name)), str(env.done)]
-            for found in (env.score, env.solved):
-                cells.append("" if math.isnan(found.value) else f"{found.value:.3f}")
-                cells.append("" if math.isnan(found.low) else f"[{found.low:.3f}, {found.high:.3f}]")
+            cells = [_latex(one_line(env.name)), env.cell(BY_KEY["done"])]
+            for column in means:
+                value, _, interval = column.text(getattr(env, column.key)).partition(" ")
+                cells += [value, interval]
             rows.append(cells)
         lines = [" & ".join(row) + r" \\" for row in rows]
         head = [
             f"% Evaluation of {one_line(self.model)}",
-            r"\begin{tabular}{lrrcrc}",
+            rf"\begin{{tabular}}{{lr{'rc' * len(means)}}}",
             r"\hline",
             lines[0],
             r"\hline",
@@ -281,12 +203,18 @@ class EvalReport:
 
     def notes(self) -> list[str]:
         """Return lines on pass@k, failures, and how the intervals are meant."""
-        lines = ["score: mean reward per episode; solved: share of episodes; both with 95 % intervals over tasks."]
+        means = [column for column in COLUMNS if column.per_task]
+        defined = "; ".join(f"{column.name}: {column.definition}" for column in means)
+        lines = [f"{defined}; both with 95 % intervals over tasks."]
+        if suite := self.suite():
+            shown = ", ".join(f"{BY_KEY[key].name} {value}" for key, value in suite.items())
+            lines.append(f"Mean over the {len(self.envs)} environments, each counted once: {shown}.")
         for env in self.envs:
             lines.append(f"{env.name}: {env.description}.")
-            for symbol, values in (("pass@", env.pass_at), ("pass^", env.pass_hat)):
-                if values and env.done:
-                    lines.append(f"{env.name}: " + ", ".join(f"{symbol}{k} {value}" for k, value in values.items()))
+            for column in COLUMNS:
+                if column.family and env.done and (values := getattr(env, column.key)):
+                    shown = ", ".join(f"{column.name[:-1]}{k} {column.text(value)}" for k, value in values.items())
+                    lines.append(f"{env.name}: {shown}")
             if env.failed:
                 low, high = env.if_failures_scored
                 cause = next(iter(env.causes))
@@ -318,12 +246,19 @@ def read_report(path: str | Path) -> dict[str, Any]:
         raise BadValue(f"{file} is not a report: {e}") from e
 
 
-def _mean(scores: Sequence[Sequence[float]], bounds: tuple[float, float] | None) -> Estimate:
-    return mean_interval(scores, bounds=bounds) if scores else _UNKNOWN
+def suite_of(envs: Sequence[Mapping[str, Mapping[str, Sequence[float]]]]) -> dict[str, Estimate]:
+    """Return the means over environments by key of column, as EvalReport.suite() does.
 
-
-def _per_task(estimate: Any, flags: Sequence[Sequence[float]], k: int) -> list[list[float]]:
-    return [[estimate(len(rollouts), int(sum(rollouts)), k)] for rollouts in flags if len(rollouts) >= k]
+    Args:
+        envs: EnvScore.tasks of each environment.
+    """
+    if len(envs) < 2 or not all(envs):
+        return {}
+    return {
+        column.key: suite_mean([[task[column.per_task] for task in tasks.values()] for tasks in envs])
+        for column in COLUMNS
+        if column.per_task
+    }
 
 
 def _with_failures(samples: Mapping[str, Sequence[Sample | None]], score: float) -> float:

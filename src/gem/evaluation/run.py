@@ -15,9 +15,10 @@ from typing import Any
 from gem._internal.counts import check_count
 from gem._internal.text import short_repr
 from gem.errors import BadValue, EndpointError, GemError, InfraError
+from gem.evaluation.columns import Sample
 from gem.evaluation.options import EvalOptions
 from gem.evaluation.records import EvalFolder
-from gem.evaluation.report import LATEX, MARKDOWN, REPORT, EnvScore, EvalReport, Sample, env_score
+from gem.evaluation.report import LATEX, MARKDOWN, REPORT, EnvScore, EvalReport, env_score
 from gem.evaluation.tasks import EvalEnv, OracleActions, TaskSet, plan_tasks
 from gem.evaluation.versions import versions_of
 from gem.policies import Policy, RandomPolicy, ScriptedPolicy

@@ -8,8 +8,9 @@ import pytest
 from rich.console import Console
 
 from gem.cli.eval.display import Display, report_table
+from gem.evaluation.columns import Sample
 from gem.evaluation.metrics import wilson_interval
-from gem.evaluation.report import EvalReport, Sample, env_score
+from gem.evaluation.report import EvalReport, env_score
 
 PLANNED = 20
 

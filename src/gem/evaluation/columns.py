@@ -1,0 +1,272 @@
+"""The columns of an evaluation: each number's name, definition, unit, computation and format, once.
+
+Reports (table, Markdown, LaTeX, JSON), comparisons, exports, the viewer and docs/reference/columns.md read them here. A
+further column is a field of Sample that holds what a single episode contributes, a row of COLUMNS, and a field of
+EnvScore in gem.evaluation.report with the key of the row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from gem.core import StopReason
+from gem.evaluation.metrics import Estimate, mean_interval, pass_at_k, pass_hat_k
+from gem.trajectory import Trajectory
+
+_UNKNOWN = Estimate(math.nan, math.nan, math.nan, "t")
+_KS = (2, 4, 8, 16, 32, 64, 128)  # k of pass@k, besides the number of rollouts
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The outcome of one rollout of one task.
+
+    Args:
+        score: sum of rewards; NaN for a failed sample.
+        solved: whether the environment reported success.
+        cut: whether a reply reached the token limit.
+        overflowed: whether the conversation outgrew the model's context.
+        refused: whether the model refused to reply, or a content filter removed its reply.
+        invalid: number of turns with an invalid action.
+        tokens_in, tokens_out: as reported by the endpoint, or as fed and sampled; 0 if unknown.
+        failure: why the sample failed; None if it did not.
+        models: names of the models that replied, as the endpoint reports them.
+    """
+
+    score: float
+    solved: bool = False
+    turns: int = 0
+    cut: bool = False
+    overflowed: bool = False
+    refused: bool = False
+    invalid: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    failure: str | None = None
+    models: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, trajectory: Trajectory) -> Sample:
+        turns = trajectory.turns
+        if trajectory.failure is not None:
+            return cls(math.nan, turns=len(turns), failure=trajectory.failure)
+        return cls(
+            trajectory.total_reward,
+            trajectory.solved,
+            len(turns),
+            any(turn.finish == "length" for turn in turns),
+            trajectory.stop_reason == StopReason.MAX_TOKENS,
+            trajectory.stop_reason == StopReason.REFUSED,
+            sum(turn.invalid is not None for turn in turns),
+            sum(_count(turn.usage.get("prompt_tokens")) or len(turn.context) for turn in turns),
+            sum(_count(turn.usage.get("completion_tokens")) or len(turn.sampled_ids) for turn in turns),
+            models=tuple(sorted({turn.model for turn in turns if turn.model is not None})),
+        )
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int else 0  # a record of someone else may have anything
+
+
+@dataclass(frozen=True)
+class EnvSamples:
+    """The samples of one environment, from which its columns are computed.
+
+    Args:
+        tasks: task id → one entry per rollout; None for a rollout that was not played yet.
+        bounds: lowest and highest possible score; None if they are unknown.
+    """
+
+    tasks: Mapping[str, Sequence[Sample | None]]
+    bounds: tuple[float, float] | None = None
+
+    @cached_property
+    def played(self) -> list[Sample]:
+        return [sample for rollouts in self.tasks.values() for sample in rollouts if sample is not None]
+
+    @cached_property
+    def done(self) -> list[Sample]:
+        """The finished samples, which all columns but ``failed`` and ``planned`` describe."""
+        return [sample for sample in self.played if sample.failure is None]
+
+    @cached_property
+    def failures(self) -> list[Sample]:
+        return [sample for sample in self.played if sample.failure is not None]
+
+    @cached_property
+    def scored(self) -> dict[str, list[Sample]]:
+        """Task id → its finished samples, for the tasks that have some."""
+        found = {
+            task: [sample for sample in rollouts if sample is not None and sample.failure is None]
+            for task, rollouts in self.tasks.items()
+        }
+        return {task: rollouts for task, rollouts in found.items() if rollouts}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One number of an evaluation.
+
+    Args:
+        key: its name in report.json and in EnvScore.
+        name: its heading in tables.
+        unit: such as "turns"; "" for a share.
+        definition: one sentence, for a reader of the table.
+        compute: returns the value for the samples of an environment: an Estimate, an int, a float (NaN if it is
+            undefined), or a mapping from k to one of them for a family.
+        form: format specification of the value.
+        out_of: key of the number that this one is a part of, shown as "12/20"; "" for none.
+        per_task: key in EnvScore.tasks of what the column is the mean of, which comparisons pair and suites average; ""
+            if it is kept for no task.
+        family: whether the value is a mapping from k, as for pass@k; tables show families in notes.
+    """
+
+    key: str
+    name: str
+    unit: str
+    definition: str
+    compute: Callable[[EnvSamples], Any]
+    form: str = ","
+    out_of: str = ""
+    per_task: str = ""
+    family: bool = False
+
+    def text(self, value: Any) -> str:
+        """Return a value as it is shown, "" if it is undefined.
+
+        Args:
+            value: as computed, or as report.json has it.
+        """
+        if isinstance(value, Mapping):
+            value = Estimate.read(value)
+        if value is None or math.isnan(value.value if isinstance(value, Estimate) else value):
+            return ""
+        return str(value) if isinstance(value, Estimate) else format(value, self.form)
+
+
+def _mean_of(key: str) -> Callable[[EnvSamples], float]:
+    """Return a computation: the mean of a field over the finished samples."""
+    return lambda samples: _mean([float(getattr(sample, key)) for sample in samples.done])
+
+
+def _total_of(key: str) -> Callable[[EnvSamples], Any]:
+    """Return a computation: the sum of a field over the finished samples."""
+    return lambda samples: sum(getattr(sample, key) for sample in samples.done)
+
+
+def _number_with(key: str) -> Callable[[EnvSamples], int]:
+    """Return a computation: how many finished samples have a field that is true or above 0."""
+    return lambda samples: sum(bool(getattr(sample, key)) for sample in samples.done)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+def _score(samples: EnvSamples) -> Estimate:
+    scores = [[sample.score for sample in rollouts] for rollouts in samples.scored.values()]
+    return mean_interval(scores, bounds=samples.bounds) if scores else _UNKNOWN
+
+
+def _solved(samples: EnvSamples) -> Estimate:
+    flags = [[float(sample.solved) for sample in rollouts] for rollouts in samples.scored.values()]
+    return mean_interval(flags) if flags else _UNKNOWN
+
+
+def _by_k(estimate: Callable[[int, int, int], float]) -> Callable[[EnvSamples], dict[int, Estimate]]:
+    def compute(samples: EnvSamples) -> dict[int, Estimate]:
+        most = min(map(len, samples.tasks.values()), default=0)  # equal episodes of several seeds are of one task
+        counts = [(len(rollouts), sum(sample.solved for sample in rollouts)) for rollouts in samples.scored.values()]
+        found = {}
+        for k in sorted({k for k in (*_KS, most) if 2 <= k <= most}):
+            shares = [[estimate(n, solved, k)] for n, solved in counts if n >= k]
+            found[k] = mean_interval(shares, bounds=(0.0, 1.0)) if shares else _UNKNOWN
+        return found
+
+    return compute
+
+
+COLUMNS = (
+    Column("done", "done", "episodes", "finished episodes, of those planned", lambda s: len(s.done), out_of="planned"),
+    Column(
+        "score",
+        "score",
+        "reward",
+        "mean over tasks of the mean total reward of their finished episodes; equal episodes are of one task",
+        _score,
+        per_task="scores",
+    ),
+    Column(
+        "solved",
+        "solved",
+        "",
+        "mean over tasks of the share of their finished episodes that the environment reports as solved",
+        _solved,
+        per_task="solved",
+    ),
+    Column(
+        "pass_at",
+        "pass@k",
+        "",
+        "mean over tasks with k finished episodes of the probability that at least one of k is solved",
+        _by_k(pass_at_k),
+        family=True,
+    ),
+    Column(
+        "pass_hat",
+        "pass^k",
+        "",
+        "mean over tasks with k finished episodes of the probability that all of k are solved",
+        _by_k(pass_hat_k),
+        family=True,
+    ),
+    Column("turns", "turns", "turns", "mean number of turns of the finished episodes", _mean_of("turns"), ".1f"),
+    Column("cut", "cut", "episodes", "finished episodes with a reply at its token limit", _number_with("cut")),
+    Column(
+        "overflowed",
+        "overflow",
+        "episodes",
+        "finished episodes that ended because the model's context was full",
+        _number_with("overflowed"),
+    ),
+    Column(
+        "refused",
+        "refused",
+        "episodes",
+        "finished episodes that ended because the model refused to reply or a content filter removed its reply",
+        _number_with("refused"),
+    ),
+    Column(
+        "invalid",
+        "invalid",
+        "episodes",
+        "finished episodes with at least one action that the environment could not read or refused",
+        _number_with("invalid"),
+    ),
+    Column(
+        "failed",
+        "failed",
+        "episodes",
+        "episodes that failed at the last attempt, for a reason outside the model; in no other column",
+        lambda samples: len(samples.failures),
+    ),
+    Column(
+        "tokens_in",
+        "tokens in",
+        "tokens",
+        "tokens of the prompts of all turns of the finished episodes",
+        _total_of("tokens_in"),
+    ),
+    Column(
+        "tokens_out",
+        "tokens out",
+        "tokens",
+        "tokens of the replies of the finished episodes",
+        _total_of("tokens_out"),
+    ),
+)
+BY_KEY = {column.key: column for column in COLUMNS}
