@@ -27,12 +27,13 @@ def runs(tmp_path):
 # 20 seeds of the game start 7 different episodes, 10 seeds start 5.
 def test_two_runs_are_compared_on_the_tasks_that_they_share(runs):
     found = compare(runs)
-    assert found.columns == ["environment", "oracle", "constant:\\boxed{5}", "constant:\\boxed{5} − oracle"]
+    assert found.columns == ["environment", "number", "oracle", "constant:\\boxed{5}", "constant:\\boxed{5} − oracle"]
     game = found.envs[0]
     assert game.name == GAME and game.shared == [7] and game.scores[0] > game.scores[1]
     assert game.differences[0].difference.high < 0 and game.differences[0].p < 0.05
     assert game.differences[0].difference.value == pytest.approx(game.scores[1] - game.scores[0])
-    assert f"| {GAME} | **{game.scores[0]:.3f}** | {game.scores[1]:.3f} | -" in found.to_markdown()
+    best, worse, pair = game.values[0]["score"], game.values[1]["score"], game.differences[0]
+    assert f"|  | score | **{best}** | {worse} | {pair.difference.value:.3f} [" in found.to_markdown()
     assert found.warnings == []
 
 
@@ -56,8 +57,9 @@ def test_runs_with_and_without_a_wrapper_are_matched_by_id(runs, tmp_path):
 
 def test_names_cannot_end_a_cell_of_the_table(runs):
     found = compare(runs)
-    table = replace(found, runs=["a|b", "c\nd"]).to_markdown()
-    assert table.splitlines()[0] == "| environment | a\\|b | c; d | c; d − a\\|b |"
+    names = [replace(run, name=name) for run, name in zip(found.runs, ("a|b", "c\nd"), strict=True)]
+    table = replace(found, runs=names).to_markdown()
+    assert table.splitlines()[0] == "| environment | number | a\\|b | c; d | c; d − a\\|b |"
 
 
 def test_runs_without_a_common_environment_are_not_compared(runs, tmp_path):

@@ -13,12 +13,17 @@ from gem.errors import BadValue
 from gem.evaluation.metrics import (
     bootstrap_interval,
     expected_half_width,
+    interquartile_interval,
+    interquartile_mean,
     mean_interval,
     paired_difference,
     pass_at_k,
     pass_hat_k,
     sign_test,
+    stratified_interval,
+    suite_mean,
     t_quantile,
+    task_means,
     tasks_needed,
     wilson_interval,
 )
@@ -133,6 +138,53 @@ def test_the_bootstrap_draws_whole_tasks():
     found = bootstrap_interval(scores, lambda tasks: sum(map(sum, tasks)) / 160)
     expected = mean_interval(scores)
     assert found.value == 0.5 and found[1:3] == pytest.approx(expected[1:3], abs=0.02)
+
+
+# Scores of runs by task, and what rliable 1.2.0 says of them with 20,000 draws: aggregate_iqm and its interval.
+RLIABLE = [
+    (
+        [[0.922, 0.542, 0.995], [0.106, 0.247, 0.005], [0.0, 0.454, 0.6], [0.744, 0.644, 0.801]],
+        (0.5385, 0.3895, 0.6478333),
+    ),
+    ([[0.004, 0.922, 1.0, 0.967, 0.085]], (0.658, 0.031, 0.989)),
+    ([[0.911, 0.531], [0.995, 0.031], [0.996, 0.866]], (0.82575, 0.48975, 0.97425)),
+]
+
+
+@pytest.mark.parametrize(("runs", "expected"), RLIABLE)
+def test_the_interquartile_mean_and_its_interval_are_those_of_rliable(runs, expected):
+    assert interquartile_interval(runs, draws=5000)[:3] == pytest.approx(expected, abs=0.01)
+    assert interquartile_mean(runs[0] + runs[-1]) == interquartile_mean([*reversed(runs[0] + runs[-1])])
+
+
+def test_an_interquartile_mean_of_fewer_than_four_values_is_their_mean():
+    assert interquartile_mean([0.0, 1.0, 5.0]) == 2.0
+    assert interquartile_mean([-9.0, 1.0, 2.0, 90.0]) == 1.5
+
+
+def test_a_stratified_bootstrap_keeps_the_size_of_each_stratum():
+    found = stratified_interval([[0.0, 0.0], [1.0, 1.0, 1.0]], lambda strata: sum(float(rows.sum()) for rows in strata))
+    assert found[:3] == (3.0, 3.0, 3.0)
+
+
+def suite(*envs):
+    return suite_mean([task_means(scores) for scores in envs], [mean_interval(scores) for scores in envs])
+
+
+def test_the_mean_of_a_suite_counts_each_environment_once():
+    small, large = [[0], [1]] * 10, [[1], [1], [0], [1]] * 50
+    found = suite(small, large)
+    assert found.value == pytest.approx((0.5 + 0.75) / 2) and found.method == "bootstrap"
+    widths = [mean_interval(scores).half_width for scores in (small, large)]
+    assert found.half_width == pytest.approx(math.hypot(*widths) / 2, rel=0.15)
+
+
+def test_an_environment_whose_tasks_are_all_solved_still_widens_the_interval_of_its_suite():
+    solved = [[1]] * 20
+    found, alone = suite(solved, solved), mean_interval(solved)
+    assert found.value == found.high == 1.0
+    assert 1 - found.low == pytest.approx((1 - alone.low) / math.sqrt(2))
+    assert math.isnan(suite(solved, [[0.3]]).low)
 
 
 @pytest.mark.parametrize(("wins", "losses"), [(0, 0), (5, 0), (7, 2), (3, 3)])

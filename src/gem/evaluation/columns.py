@@ -135,6 +135,10 @@ class Column:
     per_task: str = ""
     family: bool = False
 
+    def about(self) -> dict[str, str]:
+        """Return what a reader must know, as report.json has it."""
+        return {name: getattr(self, name) for name in ("key", "name", "unit", "definition")}
+
     def text(self, value: Any) -> str:
         """Return a value as it is shown, "" if it is undefined.
 
@@ -145,7 +149,10 @@ class Column:
             value = Estimate.read(value)
         if value is None or math.isnan(value.value if isinstance(value, Estimate) else value):
             return ""
-        return str(value) if isinstance(value, Estimate) else format(value, self.form)
+        if isinstance(value, Estimate):
+            return str(value)
+        is_mean = self.form == "," and value != int(value)  # of counts, over seeds
+        return format(value, ",.1f" if is_mean else self.form)
 
 
 def _mean_of(key: str) -> Callable[[EnvSamples], float]:

@@ -182,23 +182,22 @@ def stratified_interval(
     return Estimate(float(statistic(arrays)), float(low), float(high), "bootstrap")
 
 
-def suite_mean(envs: Sequence[Scores], *, level: float = LEVEL) -> Estimate:
-    """Return the mean over environments of their mean scores; each environment counts once.
+def suite_mean(envs: Sequence[Any], estimates: Sequence[Estimate], *, level: float = LEVEL) -> Estimate:
+    """Return the mean over environments, each of which counts once.
 
-    The interval is a bootstrap that resamples the tasks within each environment. Its bounds are NaN if an environment
-    has a single task, whose resampling says nothing.
+    The interval is a bootstrap that resamples the tasks within each environment. For environments whose tasks are all
+    equal, where resampling says nothing, it is widened by their own intervals, as independent errors add up. Its bounds
+    are NaN if one of those is unknown.
 
     Args:
-        envs: per environment, per task, the scores of its rollouts.
-
-    Raises:
-        BadValue: there is no environment, or as for mean_interval().
+        envs: per environment, the mean of each task, at least one.
+        estimates: per environment, the mean over its tasks with its interval at the same level.
     """
-    if not len(envs):
-        raise BadValue("a suite needs at least one environment")
-    means = [task_means(scores) for scores in envs]
-    found = stratified_interval(means, lambda strata: sum(float(m.mean()) for m in strata) / len(strata), level=level)
-    return found if min(map(len, means)) > 1 else found._replace(low=math.nan, high=math.nan)
+    found = stratified_interval(envs, lambda strata: sum(float(np.mean(m)) for m in strata) / len(strata), level=level)
+    fixed = [e for means, e in zip(envs, estimates, strict=True) if _are_equal(means, means)]
+    below = math.hypot(found.value - found.low, *((e.value - e.low) / len(envs) for e in fixed))
+    above = math.hypot(found.high - found.value, *((e.high - e.value) / len(envs) for e in fixed))
+    return found._replace(low=found.value - below, high=found.value + above)
 
 
 def interquartile_mean(values: Any) -> float:

@@ -9,23 +9,24 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from gem._internal.folders import plain
 from gem._internal.inbound import read_json
 from gem._internal.text import clip, one_line
 from gem.errors import BadValue
 from gem.evaluation.columns import BY_KEY, COLUMNS, Column, EnvSamples, Sample
-from gem.evaluation.metrics import Estimate, suite_mean
+from gem.evaluation.metrics import Estimate, suite_mean, task_means
 
 REPORT, MARKDOWN, LATEX = "report.json", "report.md", "report.tex"
 MAX_NOTE = 2_000  # characters of a note
 MAX_FAILED_SHARE = 0.02  # of the samples; above it the score is not to be trusted
 _COMPARED = {"name", "id", "wrappers", "score", "failed", "tasks"}  # what compare() reads of an environment
-_DEFINED = ("key", "name", "unit", "definition")  # of a column, in report.json
 _SHOWN = tuple(column for column in COLUMNS if not column.family)
+
+Tasks: TypeAlias = Mapping[str, Mapping[str, Sequence[float]]]  # task id → "scores" and "solved" of its rollouts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,7 @@ class EnvScore:
         if_failures_scored: the score if all failures had been 0, and if they had been 1.
         causes: reason → number of failed samples.
         models: name of a model, as the endpoint reported it with its replies → number of finished samples.
+        bounds: lowest and highest possible score; None if they are unknown.
         tasks: task id → the scores and the solved flags (0 or 1) of its finished rollouts.
     """
 
@@ -67,7 +69,8 @@ class EnvScore:
     tokens_out: int
     causes: Mapping[str, int]
     models: Mapping[str, int]
-    tasks: Mapping[str, Mapping[str, Sequence[float]]]
+    bounds: tuple[float, float] | None
+    tasks: Tasks
 
     def cells(self) -> list[str]:
         """Return the cells of a table, in the order of EvalReport.columns."""
@@ -106,6 +109,7 @@ def env_score(
         if_failures_scored=(_with_failures(samples, 0.0), _with_failures(samples, 1.0)),
         causes=dict(Counter(str(s.failure) for s in found.failures).most_common()),
         models=dict(Counter(model for s in found.done for model in s.models).most_common()),
+        bounds=bounds,
         tasks={
             task: {"scores": [s.score for s in rollouts], "solved": [float(s.solved) for s in rollouts]}
             for task, rollouts in found.scored.items()
@@ -161,13 +165,14 @@ class EvalReport:
 
         Each environment counts once; see gem.evaluation.metrics.suite_mean().
         """
-        return suite_of([env.tasks for env in self.envs])
+        return suite_of([env.tasks for env in self.envs], [vars(env) for env in self.envs])
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data. Undefined numbers are None. "columns" defines the numbers of each environment."""
         more = {"served": self.served, "failed_share": self.failed_share, "complete": self.complete}
-        defined = [{name: getattr(column, name) for name in _DEFINED} for column in COLUMNS]
-        return dict(_plain(vars(self) | more | {"suite": self.suite(), "columns": defined}))
+        return dict(
+            plain_data(vars(self) | more | {"suite": self.suite(), "columns": [column.about() for column in COLUMNS]})
+        )
 
     def to_markdown(self) -> str:
         """Return a table, and what a reader must know about its numbers."""
@@ -246,16 +251,20 @@ def read_report(path: str | Path) -> dict[str, Any]:
         raise BadValue(f"{file} is not a report: {e}") from e
 
 
-def suite_of(envs: Sequence[Mapping[str, Mapping[str, Sequence[float]]]]) -> dict[str, Estimate]:
+def suite_of(tasks: Sequence[Tasks], values: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
     """Return the means over environments by key of column, as EvalReport.suite() does.
 
     Args:
-        envs: EnvScore.tasks of each environment.
+        tasks: EnvScore.tasks of each environment.
+        values: key of column → Estimate, of each environment.
     """
-    if len(envs) < 2 or not all(envs):
+    if len(tasks) < 2 or not all(tasks):
         return {}
     return {
-        column.key: suite_mean([[task[column.per_task] for task in tasks.values()] for tasks in envs])
+        column.key: suite_mean(
+            [task_means([found[column.per_task] for found in each.values()]) for each in tasks],
+            [each[column.key] for each in values],
+        )
         for column in COLUMNS
         if column.per_task
     }
@@ -270,15 +279,16 @@ def _with_failures(samples: Mapping[str, Sequence[Sample | None]], score: float)
     return sum(means) / len(means) if means else math.nan
 
 
-def _plain(data: Any) -> Any:
-    if isinstance(data, EnvScore):
+def plain_data(data: Any) -> Any:
+    """Return dataclasses and named tuples as JSON data by the names of their fields, and None for undefined numbers."""
+    if is_dataclass(data):
         data = vars(data)
-    if isinstance(data, Estimate):
+    if hasattr(data, "_asdict"):
         data = data._asdict()
     if isinstance(data, Mapping):
-        return {str(key): _plain(value) for key, value in data.items()}
+        return {str(key): plain_data(value) for key, value in data.items()}
     if isinstance(data, (list, tuple)):
-        return [_plain(value) for value in data]
+        return [plain_data(value) for value in data]
     return None if isinstance(data, float) and not math.isfinite(data) else data
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +30,17 @@ def print_comparison(paths: list[str], as_json: bool) -> None:
     """Print the table of several evaluations. Raises BadValue for folders that cannot be compared."""
     found = compare(paths)
     if as_json:
-        print_json(asdict(found))
+        print_json(found.to_json())
         return
     console = plain_console()
     table = Table()
     for number, column in enumerate(found.columns):
-        table.add_column(Text(one_line(column)), justify="right" if number else "left", overflow="fold")
+        table.add_column(Text(one_line(column)), justify="right" if number > 1 else "left", overflow="fold")
     for row in found.rows():
         table.add_row(*(Text(one_line(text), style="bold" if is_best else "") for text, is_best in row))
     console.print(table)
-    for warning in found.warnings:
-        console.print(f"warning: {one_line(warning)}", soft_wrap=True)
+    for line in [*found.flips(), *(f"warning: {warning}" for warning in found.warnings)]:
+        console.print(one_line(line), soft_wrap=True)
 
 
 def print_rescored(
