@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
@@ -118,6 +120,108 @@ def test_one_name_that_is_served_by_several_models_is_named(served, parts, tmp_p
     warnings = compare([tmp_path / "a", tmp_path / "b"]).warnings
     assert len(warnings) == bool(parts)
     assert all(part.format(a=tmp_path / "a", b=tmp_path / "b") in warnings[0] for part in parts)
+
+
+class Guesser:
+    """Solves a share of the tasks, others with each seed."""
+
+    chat, max_prompt_tokens, version = None, None, 0
+
+    def __init__(self, name, share, seed, **backend):
+        self.model_name, self.share, self.settings = name, share, {"temperature": 0.7, "seed": seed}
+        self.backend = lambda: backend
+
+    def act(self, requests):
+        return [Reply(self.guess(*request.key), usage={"completion_tokens": 3}) for request in requests]
+
+    def guess(self, _, episode, turn):
+        right = random.Random(f"{self.settings['seed']} {episode}").random() < self.share
+        return f"\\boxed{{{turn + 1}}}" if right else ""
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory):
+    """Two models on two environments with three seeds each."""
+    folder = tmp_path_factory.mktemp("seeds")
+    for name, share in (("worse", 0.3), ("better", 0.9)):
+        for seed in range(3):
+            out = str(folder / f"{name}-{seed}")
+            evaluate(Guesser(name, share, seed), [GAME, EvalEnv(id=GAME, wrappers="concat")], limit=20, out=out)
+    return folder
+
+
+def paths_of(folder, name):
+    return [str(folder / f"{name}-{seed}") for seed in range(3)]
+
+
+def reports_of(folder, name):
+    return [json.loads(Path(path, "report.json").read_text()) for path in paths_of(folder, name)]
+
+
+def test_evaluations_that_differ_in_their_seed_are_one_run_whose_rollouts_are_pooled(seeds):
+    found = compare([*paths_of(seeds, "worse"), *paths_of(seeds, "better")])
+    assert [(run.name, run.seeds) for run in found.runs] == [
+        ("worse (3 seeds)", [0, 1, 2]),
+        ("better (3 seeds)", [0, 1, 2]),
+    ]
+    assert found.warnings == []
+    values, reports = found.envs[0].values[0], [report["envs"][0] for report in reports_of(seeds, "worse")]
+    pooled = {task: [s for env in reports for s in env["tasks"][task]["solved"]] for task in reports[0]["tasks"]}
+    assert values["solved"].value == pytest.approx(mean(mean(flags) for flags in pooled.values()))
+    assert 3 in values["pass_at"] and reports[0]["pass_at"] == {}
+    assert values["turns"] == pytest.approx(mean(env["turns"] for env in reports))
+    assert values["tokens_out"] == pytest.approx(mean(env["tokens_out"] for env in reports))
+    pair = found.envs[0].differences[0]
+    assert pair.wins == 7 and pair.difference.value == pytest.approx(found.envs[0].scores[1] - found.envs[0].scores[0])
+
+
+def test_the_interquartile_mean_is_over_the_seeds_of_all_environments(seeds):
+    found = compare([*paths_of(seeds, "worse"), *paths_of(seeds, "better")])
+    scores = [env["score"]["value"] for report in reports_of(seeds, "better") for env in report["envs"]]
+    assert found.suite[1]["iqm"].value == pytest.approx(mean(sorted(scores)[1:5]))
+    assert min(scores) <= found.suite[1]["iqm"].low <= found.suite[1]["iqm"].high <= max(scores)
+    means = [env.values[1]["score"].value for env in found.envs]
+    assert found.suite[1]["score"].value == pytest.approx(mean(means))
+    assert found.suite_differences[0]["score"].low > 0
+    assert "| all 2 environments | mean score |" in found.to_markdown()
+
+
+def test_equal_seeds_stay_two_runs(seeds):
+    found = compare([seeds / "worse-0", seeds / "worse-0", seeds / "worse-1"])
+    assert [len(run.paths) for run in found.runs] == [2, 1]
+    assert found.envs[0].differences[0].difference.value != 0
+
+
+def test_tasks_that_only_one_run_solves_are_linked(runs):
+    found = compare(runs)
+    flips = found.envs[1].flipped[0]
+    assert len(flips) == 20 and all((flip.before, flip.after) == (1.0, 0.0) for flip in flips)
+    assert flips[0].link == f"{runs[0]}/view.html#task={flips[0].task}"
+    lines = found.flips()
+    assert "qa:Facts: only constant:\\boxed{5} solves 0 tasks, only oracle 20 tasks" in lines
+    assert sum(flips[0].link in line for line in lines) == 1 and lines[-1].endswith(f"gem view {' '.join(runs)}")
+    assert compare([runs[0], runs[0]]).flips() == []
+
+
+def test_the_json_of_a_comparison_names_every_number(runs):
+    found = json.loads(json.dumps(compare(runs).to_json()))
+    env = found["envs"][0]
+    assert env["paired"][0]["score"]["difference"].keys() == {"value", "low", "high", "method"}
+    assert {*env["paired"][0]["score"]} == {"difference", "wins", "losses", "ties", "p"}
+    assert env["flipped"][0][0].keys() == {"task", "before", "after", "link"}
+    assert env["values"][0]["solved"]["value"] == 1.0 and found["runs"][0]["name"] == "oracle"
+    assert {column["key"] for column in found["columns"]} == env["values"][0].keys()
+
+
+def test_the_host_of_the_endpoint_and_the_format_of_the_weights_are_compared(tmp_path):
+    backends = {"a": {"endpoint": "one:80", "weights": "bfloat16"}, "b": {"endpoint": "two:80", "weights": "Q4_K_M"}}
+    for name, backend in backends.items():
+        evaluate(Guesser("m", 1.0, 0, **backend), GAME, limit=2, out=str(tmp_path / name))
+    a, b = (str(tmp_path / name) for name in backends)
+    assert compare([a, b]).warnings == [
+        f"endpoint differs: 'one:80' in {a}, 'two:80' in {b}",
+        f"weights differs: 'bfloat16' in {a}, 'Q4_K_M' in {b}",
+    ]
 
 
 class Named:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import multiprocessing
@@ -17,10 +18,12 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 
+from aiohttp import web
+
 from gem._internal.http_client import MAX_PAUSE_S, _parse_retry_after
 from gem.errors import BadValue, EndpointError, InfraError
 from gem.policies.endpoint import Completion, Endpoint
-from gem.testing.fakes.endpoint import Answer, FakeEndpoint, ReceivedRequest
+from gem.testing.fakes.endpoint import Answer, FakeEndpoint, LocalServer, ReceivedRequest
 
 ASK = [{"role": "user", "content": "2 + 2?"}]
 KEY = "sk-a-very-secret-key"
@@ -94,6 +97,18 @@ def test_persistent_errors_raise_endpoint_error(answer):
     with FakeEndpoint([answer]) as fake, client(fake, retries=2) as endpoint, pytest.raises(EndpointError, match=why):
         endpoint.complete(ASK)
     assert len(fake.requests) == 3
+
+
+def test_an_endpoint_names_its_host_and_the_weights_that_it_serves():
+    async def models(request):
+        return web.json_response({"data": [{"id": "m", "quantization": "Q4_K_M"}]})
+
+    server = LocalServer(web, {("GET", "/v1/models"): models})
+    with contextlib.closing(server), Endpoint(f"{server.url}/v1", "m") as endpoint:
+        assert endpoint.backend() == {"endpoint": server.url.removeprefix("http://"), "weights": "Q4_K_M"}
+    with FakeEndpoint(["4"]) as fake, client(fake) as endpoint:  # it has no list of models
+        assert endpoint.backend() == {"endpoint": fake.url.removeprefix("http://").removesuffix("/v1")}
+    assert fake.requests == []
 
 
 def test_an_endpoint_error_is_an_infra_error():

@@ -235,11 +235,11 @@ def _grouped(paths: Sequence[str], reports: Sequence[Mapping[str, Any]]) -> list
     """Group evaluations that differ in their seed only, and name the groups."""
     groups: dict[str, list[int]] = {}
     for i, report in enumerate(reports):
-        facts = json.loads(json.dumps({key: report.get(key) for key in ("model", "settings", "served", "backend")}))
-        seed = _seed(report)
-        if seed is not None:
-            facts["settings"]["policy"]["sampling"]["seed"] = None
-        key = json.dumps([facts, None if seed is not None else i], sort_keys=True)
+        settings, seed = report.get("settings", {}), _seed(report)
+        policy = settings.get("policy", {})
+        sampling = {name: value for name, value in policy.get("sampling", {}).items() if name != "seed"}
+        facts = [{**settings, "policy": {**policy, "sampling": sampling}}, report.get("served"), report.get("backend")]
+        key = json.dumps([facts, i if seed is None else None], sort_keys=True)
         seeds = [_seed(reports[j]) for j in groups.get(key, [])]
         groups.setdefault(f"{key}{i}" if seed in seeds else key, []).append(i)
     models = [str(reports[members[0]].get("model")) for members in groups.values()]
@@ -418,8 +418,7 @@ def _setting_warnings(runs: Sequence[_Run]) -> list[str]:
     names, firsts = [run.name for run in runs], [run.reports[0] for run in runs]
     warnings = _differences("", names, [_comparable(run) for run in runs])
     machines = [report.get("backend") or {} for report in firsts]
-    known = [key for key in machines[0] if all(key in machine for machine in machines)]
-    warnings += _differences("", names, [{key: machine[key] for key in known} for machine in machines])
+    warnings += _differences("", names, machines) if all(machines) else []  # older reports do not say it
     served = [report.get("served", []) for report in firsts]
     for name, report, models in zip(names, firsts, served, strict=True):
         if len(models) > 1:

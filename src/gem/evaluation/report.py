@@ -127,6 +127,7 @@ class EvalReport:
         envs: one entry per environment.
         settings: what defines the evaluation; see gem.evaluation.evaluate.
         seconds: duration of this call.
+        backend: what else decided the replies, by name: the host of the endpoint, the format of the weights.
         folder: folder of the records; None if they were not kept.
     """
 
@@ -134,6 +135,7 @@ class EvalReport:
     envs: Sequence[EnvScore]
     settings: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    backend: Mapping[str, str] = field(default_factory=dict)
     folder: str | None = None
 
     columns = ("environment", *(column.name for column in _SHOWN))

@@ -120,7 +120,7 @@ def evaluate(
         run = EvalRun(plan, rollouts, settings, out, folder, progress)
         if folder is not None and resume:
             run.restore(folder.finished())
-        return run.finish(concurrency, timeout, retries, backoff)
+        return run.finish(concurrency, timeout, retries, backoff, getattr(player, "backend", dict))
 
 
 class EvalRun:
@@ -148,6 +148,7 @@ class EvalRun:
         self.samples: dict[int, Sample] = {}
         self.unwritten: list[Trajectory] | None = []  # failures before the first outcome; None after it
         self.outages = 0  # since the last sample that did not fail so; samples that are played again do not count
+        self.backend: Mapping[str, str] = {}
         self.started = time.monotonic()
         self.next_progress = self.started + PROGRESS_S
 
@@ -164,8 +165,19 @@ class EvalRun:
         if self.samples:
             self.unwritten = None
 
-    def finish(self, concurrency: int, timeout: float | None, retries: int, backoff: float) -> EvalReport:
-        """Play the missing samples, and the failed ones again, and return the report."""
+    def finish(
+        self,
+        concurrency: int,
+        timeout: float | None,
+        retries: int,
+        backoff: float,
+        backend: Callable[[], Mapping[str, str]] = dict,
+    ) -> EvalReport:
+        """Play the missing samples, and the failed ones again, and return the report.
+
+        Args:
+            backend: returns EvalReport.backend, once samples have ended.
+        """
         if self.progress is not None:
             self.progress(self.report())
         try:
@@ -179,6 +191,7 @@ class EvalRun:
                     self.play(task_set, episodes, concurrency, timeout)
             if self.unwritten:
                 raise self.all_failed(self.unwritten)
+            self.backend = backend()
         finally:
             report = self.write_report()
         if self.progress is not None:
@@ -253,6 +266,7 @@ class EvalRun:
             envs=[self._env_score(i) for i in range(len(self.plan))],
             settings=self.settings,
             seconds=time.monotonic() - self.started,
+            backend=self.backend,
             folder=self.out,
         )
 

@@ -65,7 +65,9 @@ class Reply:
 class Policy(Protocol):
     """Replies to batches of requests.
 
-    A policy may also have ``model_name`` (str) and ``settings`` (a dict of sampling settings), which are recorded.
+    A policy may also have ``model_name`` (str) and ``settings`` (a dict of sampling settings), which are recorded, and
+    ``backend()``, which returns what else decides its replies and may change in a resumed evaluation, by name, such as
+    the host of the endpoint and the format of the weights.
     """
 
     @property

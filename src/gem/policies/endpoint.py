@@ -10,10 +10,11 @@ import base64
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, TimeoutError
 from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from gem._internal.annotations import check_types
 from gem._internal.counts import check_count
@@ -26,9 +27,11 @@ from gem.errors import BadValue, EndpointError
 from gem.messages import Message, assistant, tool
 from gem.policies.base import Reply, Request
 from gem.policies.completion import REASONING, Completion, parse_completion, refusal_finish, with_closing_tag
+from gem.policies.model_list import read_model_list
 from gem.seeding import check_seed, derive
 from gem.trajectory import Turn
 
+MODEL_LIST_S = 5.0  # seconds for the list of models, with retries
 TIMEOUT_S = 120.0  # seconds per request; a long answer of a large model takes about a minute
 # The key, the URL or the model is wrong. Redirects are not followed: most turn POST into GET, some leave the server.
 ACCESS_STATUSES = frozenset({301, 302, 303, 307, 308, 401, 403, 404, 405})
@@ -121,6 +124,22 @@ class Endpoint(HttpClient):
         headers = {"Content-Type": "application/json", **bearer(key)}
         request = HttpRequest("POST", self.url + path, body, self.timeout, headers, secret=key)
         return self.send(request, partial(parse_completion, request))
+
+    def backend(self) -> dict[str, str]:
+        """Return "endpoint", its host and port, and what its list of models says of the weights; see read_model_list().
+
+        Sends a request. A server without such a list, or that does not reply, is no error.
+        """
+        key = api_key(self.api_key_env, self.url)
+        request = HttpRequest("GET", f"{self.url}/models", None, MODEL_LIST_S, bearer(key), secret=key)
+        host = urlsplit(self.url).netloc.rpartition("@")[2]
+        asked = self.send(request, partial(read_model_list, name=self.model))
+        try:
+            return {"endpoint": host, **asked.result(MODEL_LIST_S)}
+        except (EndpointError, TimeoutError):
+            return {"endpoint": host}
+        finally:
+            asked.cancel()
 
     def failure_error(self, request: HttpRequest, error: RequestError, attempts: int) -> EndpointError:
         times = f"; {attempts} attempts" if attempts > 1 else ""
@@ -217,6 +236,10 @@ class EndpointPolicy:
     def settings(self) -> dict[str, Any]:
         """What trajectories record of the requests: the sampling options, the seed and the system message."""
         return {**self.sampling, "seed": self.seed, "system": self.system}
+
+    def backend(self) -> dict[str, str]:
+        """Return where and from which weights the model is served; see Endpoint.backend()."""
+        return self.endpoint.backend()
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
         """Send the requests concurrently and return one reply per request, in order. Raises as submit() does."""

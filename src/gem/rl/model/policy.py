@@ -126,6 +126,19 @@ class CausalLMPolicy:
         """The sampling settings, which trajectories record."""
         return {name: getattr(self, name) for name in ("temperature", "top_p", "max_new_tokens", "seed")}
 
+    def backend(self) -> dict[str, str]:
+        """Return the type of the weights, that of the computation, and the device."""
+        config = getattr(self.model.config, "quantization_config", None)
+        method = config.get("quant_method") if isinstance(config, dict) else getattr(config, "quant_method", None)
+        weights = (
+            str(self.model.dtype).removeprefix("torch.") if method is None else str(getattr(method, "value", method))
+        )
+        return {
+            "weights": weights,
+            "computation": "bfloat16" if self.bf16 else str(self.model.dtype).removeprefix("torch."),
+            "device": self.model.device.type,
+        }
+
     def variant(
         self,
         *,
