@@ -11,6 +11,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 from gem._internal.folders import write_text
 from gem._internal.inbound import REPLY, loads, read_json, read_member, shaped
 from gem.errors import BadValue
+from gem.evaluation.columns import COLUMNS, Sample
 from gem.evaluation.exchange.messages import (
     episode_of,
     evaluation_episodes,
@@ -91,7 +93,11 @@ def _log(
             "model_generate_config": {name: sampling[name] for name in names if sampling.get(name) is not None},
             "config": {"limit": env["tasks"], "epochs": settings["rollouts"]},
             "packages": {"gem-gym": settings["gem"]},
-            "metadata": {"wrappers": env["wrappers"], "tasks_hash": env["hash"]},
+            "metadata": {
+                "wrappers": env["wrappers"],
+                "tasks_hash": env["hash"],
+                "columns": {column.name: scores.get(column.key) for column in COLUMNS},
+            },
         },
         "results": {
             "total_samples": scores["planned"],
@@ -114,9 +120,8 @@ def _sample(trajectory: Trajectory, epoch: int) -> dict[str, Any]:
     messages = [_message(message) for message, _ in listed]
     first = next((i for i, (_, turn) in enumerate(listed) if turn is not None), len(listed))
     model = trajectory.model or "unknown"
-    usage = [turn.usage for turn in trajectory.turns]
-    tokens_in = sum(u.get("prompt_tokens") or 0 for u in usage)
-    tokens_out = sum(u.get("completion_tokens") or 0 for u in usage)
+    outcome = Sample.of(replace(trajectory, failure=None))
+    tokens_in, tokens_out = outcome.tokens_in, outcome.tokens_out
     sample: dict[str, Any] = {
         "id": str(trajectory.group_id),
         "epoch": epoch,
