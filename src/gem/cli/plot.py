@@ -1,7 +1,8 @@
 """Draw the learning curves of training runs, or list the runs with their scores.
 
-Runs that differ only in their seed are one curve: their mean, in a band from the lowest to the highest seed. A dashed
-line is the optimum, if it is known. A run in progress is drawn up to its last update.
+Runs that differ only in their seed are one curve: their interquartile mean, in a band that is its 95 % interval from a
+bootstrap over seeds (rliable). The legend names what differs between the runs. A dashed line is the optimum, if it is
+known. A run in progress is drawn up to its last update.
 
   gem plot runs/demo                                writes runs/demo/curve.png
   gem plot runs/rloo-* runs/turn-* -o compare.png   two configurations with several seeds each

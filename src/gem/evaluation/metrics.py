@@ -25,6 +25,7 @@ __all__ = [
     "PairedDifference",
     "bootstrap_interval",
     "expected_half_width",
+    "interquartile_band",
     "interquartile_interval",
     "interquartile_mean",
     "mean_interval",
@@ -175,11 +176,18 @@ def stratified_interval(
         statistic: maps arrays of the same shapes to a number.
         draws: number of resampled strata.
     """
+    value, low, high = _bootstrap(strata, statistic, level, draws, seed)
+    return Estimate(float(value), float(low), float(high), "bootstrap")
+
+
+def _bootstrap(
+    strata: Sequence[Any], statistic: Callable[[list[Any]], Any], level: float, draws: int, seed: int
+) -> tuple[Any, Any, Any]:
+    """Return a statistic, a number or an array, and its percentile bounds."""
     rng, arrays = np.random.default_rng(seed), [np.asarray(units) for units in strata]
     values = [statistic([rows[rng.integers(len(rows), size=len(rows))] for rows in arrays]) for _ in range(draws)]
     tail = 50 * (1 - level)
-    low, high = np.percentile(values, [tail, 100 - tail])
-    return Estimate(float(statistic(arrays)), float(low), float(high), "bootstrap")
+    return statistic(arrays), *np.percentile(values, [tail, 100 - tail], axis=0)
 
 
 def suite_mean(envs: Sequence[Any], estimates: Sequence[Estimate], *, level: float = LEVEL) -> Estimate:
@@ -205,9 +213,14 @@ def interquartile_mean(values: Any) -> float:
 
     As in rliable, whose values are the scores of all runs on all tasks (Agarwal et al. 2021).
     """
-    ordered = np.sort(np.asarray(values, float), axis=None)
-    cut = ordered.size // 4
-    return float(ordered[cut : ordered.size - cut].mean())
+    return float(_trimmed(np.ravel(values)))
+
+
+def _trimmed(values_NU: Any) -> Any:
+    """Return the interquartile mean over the first axis."""
+    ordered_NU = np.sort(np.asarray(values_NU, float), axis=0)
+    cut = len(ordered_NU) // 4
+    return ordered_NU[cut : len(ordered_NU) - cut].mean(0)
 
 
 def interquartile_interval(runs: Sequence[Sequence[float]], *, level: float = LEVEL, draws: int = 2000) -> Estimate:
@@ -221,6 +234,14 @@ def interquartile_interval(runs: Sequence[Sequence[float]], *, level: float = LE
     return stratified_interval(
         runs, lambda strata: interquartile_mean(np.concatenate(strata)), level=level, draws=draws
     )
+
+
+def interquartile_band(curves_NU: Any, *, level: float = LEVEL, draws: int = 2000) -> tuple[Any, Any, Any]:
+    """Return the interquartile mean of N curves at each of U points, and the bounds of its interval at each.
+
+    The bootstrap draws whole curves, as rliable does for sample efficiency.
+    """
+    return _bootstrap([curves_NU], lambda strata: _trimmed(strata[0]), level, draws, 0)
 
 
 def pass_at_k(rollouts: int, solved: int, k: int) -> float:

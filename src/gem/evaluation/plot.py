@@ -61,7 +61,7 @@ def _draw(
     axes.set_title(_plain(title), fontsize="medium")
     axes.grid(axis="x", alpha=0.3)
     if len(series) > 1:
-        axes.legend()
+        figure.legend(loc="outside lower center", ncols=len(series), frameon=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a character that the font lacks is drawn as a box
         figure.savefig(path, dpi=120)

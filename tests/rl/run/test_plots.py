@@ -9,7 +9,15 @@ pytest.importorskip("matplotlib")
 
 from gem._internal.folders import remember
 from gem.errors import BadValue
-from gem.rl.run.plots import RecordedRun, _smoothed, by_configuration, draw_curves, find_runs
+from gem.evaluation.metrics import interquartile_interval
+from gem.rl.run.plots import (
+    RecordedRun,
+    _draw_group,
+    _smoothed,
+    by_configuration,
+    draw_curves,
+    find_runs,
+)
 
 EASY = "game:GuessTheNumber-v0-easy"
 
@@ -54,6 +62,64 @@ def test_runs_that_differ_only_in_their_seed_are_one_curve(runs: Path):
         "advantage=turn": ["turn-0", "turn-1"],
     }
     assert list(by_configuration(found[1:])) == [EASY]
+
+
+def test_a_name_has_the_nested_settings_that_differ_and_no_others(tmp_path: Path):
+    shared = {"learning_rate": 0.001, "env_kwargs": {"high": 10}}
+    for name, turns in (("a", 3), ("b", 4)):
+        env = [{"id": EASY, "kwargs": {"max_turns": turns, "low": 1}}]
+        write_run(tmp_path / name, [row(1, 0.0)], **(shared | {"env": env}))
+    found = by_configuration([RecordedRun.read(path) for path in find_runs(tmp_path)])
+    assert list(found) == ["env.kwargs.max_turns=3", "env.kwargs.max_turns=4"]
+
+
+def test_a_long_name_keeps_only_as_many_settings_as_tell_the_runs_apart(tmp_path: Path):
+    for i, advantage in enumerate(("rloo", "turn", "turn")):
+        options = {"advantage_options": {"a": i, "b": i}, "learning_rate": i / 10, "loss": f"loss-number-{i}"}
+        write_run(tmp_path / str(i), [row(1, 0.0)], advantage=advantage, **options)
+    found = by_configuration([RecordedRun.read(path) for path in find_runs(tmp_path)])
+    assert list(found) == [
+        "advantage=rloo, learning_rate=0.0",
+        "advantage=turn, learning_rate=0.1",
+        "advantage=turn, learning_rate=0.2",
+    ]
+
+
+def test_seeds_are_drawn_as_their_interquartile_mean_with_its_interval(tmp_path: Path):
+    finals = [0.0, 0.4, 0.5, 0.6, 1.0]
+    for seed, final in enumerate(finals):
+        write_run(tmp_path / str(seed), [row(1, 0.0), row(2, 2 * final)], seed=seed)  # the mean of both is drawn
+    axes = Axes()
+    _draw_group(axes, [RecordedRun.read(path) for path in find_runs(tmp_path)], "success", "C0", "five")
+    (x, values), label = axes.lines[0]
+    assert list(x) == [16, 32] and list(values) == pytest.approx([0.0, 0.5]) and label == "five (5 seeds)"
+    (_, low, high), expected = axes.bands[0], interquartile_interval([finals])
+    assert (low[1], high[1]) == pytest.approx(expected[1:3])
+    assert min(finals) < low[1] < high[1] < max(finals)
+
+
+class Axes:
+    """Records what is drawn."""
+
+    def __init__(self):
+        self.lines, self.bands = [], []
+
+    def plot(self, *points, label=None, **style):
+        self.lines.append((points, label))
+
+    def fill_between(self, *bounds, **style):
+        self.bands.append(bounds)
+
+
+def test_the_legend_is_below_the_panels(runs: Path, tmp_path: Path, monkeypatch):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    kept, close = [], pyplot.close
+    monkeypatch.setattr(pyplot, "close", kept.append)
+    draw_curves(tmp_path / "a.png", [RecordedRun.read(path) for path in find_runs(runs)], ["success"])
+    (legend,), (axes,) = kept[0].legends, kept[0].axes
+    assert legend.get_window_extent().y1 <= axes.get_tightbbox().y0
+    assert [text.get_text() for text in legend.get_texts()][:2] == ["advantage=rloo", "advantage=turn (2 seeds)"]
+    close(kept[0])
 
 
 def test_curves_of_several_runs_are_drawn_even_without_won_games(runs: Path, tmp_path: Path):

@@ -1,4 +1,4 @@
-"""Learning curves: several runs in one figure, and the seeds of one configuration as their mean with a band.
+"""Learning curves: several runs in one figure, and the seeds of one configuration as their interquartile mean.
 
 Runs in progress are read as far as their lines are complete.
 """
@@ -17,14 +17,17 @@ from gem._internal.folders import is_own, plain
 from gem._internal.inbound import read_json
 from gem.core import Optimum
 from gem.errors import BadValue, GemError, require
+from gem.evaluation.metrics import LEVEL, interquartile_band
 from gem.registry import make
 from gem.rl.metrics import Metrics, modes
 from gem.rl.run.folder import RunFolder
 from gem.rl.run.mirrors import scalars
 
+MAX_LABEL = 48  # characters of the name of a configuration in the legend
 WINDOW = 10  # number of updates in the moving average of training curves
 CURVES = ("success", "turns_when_won")  # the metrics that are drawn by default
 LABELS = {"success": "success rate", "turns_when_won": "turns of won games", "reward": "total reward"}
+_SEEDS = "seeds"
 _OF_ONE_RUN = {"seed", "name", "out", "checkpoint_every", "keep_trajectories", "threads", "eval_every"}
 
 
@@ -100,14 +103,50 @@ def find_runs(path: Path) -> list[Path]:
 
 
 def by_configuration(runs: Sequence[RecordedRun]) -> dict[str, list[RecordedRun]]:
-    """Group runs that differ only in their seed. The name of a group has the settings in which the groups differ."""
-    keys = sorted({key for run in runs for key in run.config} - _OF_ONE_RUN)
-    differing = [key for key in keys if len({_text(run.config.get(key)) for run in runs}) > 1]
-    groups: dict[str, list[RecordedRun]] = {}
-    for run in runs:
-        settings = [run.title if key == "env" else f"{key}={_text(run.config.get(key))}" for key in differing]
-        groups.setdefault(", ".join(settings) or run.title, []).append(run)
-    return groups
+    """Group runs that differ only in their seed. The name of a group has the settings in which the groups differ.
+
+    A name that would be longer than MAX_LABEL has only as many of them as tell the groups apart.
+    """
+    settings = [_settings(run) for run in runs]
+    keys = sorted({key for each in settings for key in each}, key=lambda key: (key != "env", "." in key, key))
+    differing = [key for key in keys if len({each.get(key) for each in settings}) > 1]
+    groups: dict[tuple[str | None, ...], list[int]] = {}
+    for i, each in enumerate(settings):
+        groups.setdefault(tuple(map(each.get, differing)), []).append(i)
+    members = [[runs[i] for i in found] for found in groups.values()]
+    firsts = [settings[found[0]] for found in groups.values()]
+    names = [_label(first, differing) or runs[0].title for first in firsts]
+    while max(map(len, names)) > MAX_LABEL and (shorter := _without_one(differing, firsts)) is not None:
+        differing, names = shorter, [_label(first, shorter) for first in firsts]
+    return dict(zip(names, members, strict=True))
+
+
+def _settings(run: RecordedRun) -> dict[str, str]:
+    """Return the settings of a run as text, nested ones by the names of their leaves."""
+    found = {"env": run.title}
+    waiting: list[tuple[str, Any]] = [(key, value) for key, value in run.config.items() if key not in _OF_ONE_RUN]
+    while waiting:
+        name, value = waiting.pop()
+        if name == "env":
+            waiting += [(f"env.{key}", part) for env in _envs(run.config) for key, part in env.items() if key != "id"]
+        elif isinstance(value, Mapping):
+            waiting += [(f"{name}.{key}", part) for key, part in value.items()]
+        else:
+            found[name] = _text(value)
+    return found
+
+
+def _label(settings: Mapping[str, str], keys: Sequence[str]) -> str:
+    return ", ".join(settings[key] if key == "env" else f"{key}={settings[key]}" for key in keys if key in settings)
+
+
+def _without_one(keys: Sequence[str], firsts: Sequence[Mapping[str, str]]) -> list[str] | None:
+    """Return the keys without the last one that is not needed to tell the groups apart; None if all are needed."""
+    for key in reversed(keys):
+        rest = [other for other in keys if other != key]
+        if len({_label(first, rest) for first in firsts}) == len(firsts):
+            return rest
+    return None
 
 
 def draw_curves(
@@ -115,8 +154,9 @@ def draw_curves(
 ) -> None:
     """Plot metrics against training episodes and save the figure; the suffix of ``path`` determines its format.
 
-    A line is the mean over the seeds of a configuration, as far as all of them got, in a band from the lowest to the
-    highest seed. Points are evaluations. The optimum of success and turns is a dashed line.
+    A line is the interquartile mean over the seeds of a configuration, as far as all of them got, in a band that is its
+    95 % interval from a bootstrap over seeds (rliable). Points are evaluations. The optimum of success and turns is a
+    dashed line.
 
     Args:
         metrics: names of numbers in the rows of metrics.jsonl, nested ones as in "time/seconds"; one panel each.
@@ -138,16 +178,20 @@ def draw_curves(
         for optimum in {known for run in runs if (known := run.optimum) is not None}:
             if metric in ("success", "turns_when_won"):
                 best = optimum.success if metric == "success" else optimum.turns
-                axes.axhline(best, linestyle="--", color=ink, linewidth=1, label=f"{optimum.name}: {best:.3g}")
+                axes.axhline(
+                    best, linestyle="--", color=ink, linewidth=1, label=f"{optimum.name}: {best:.3g} {LABELS[metric]}"
+                )
         if metric == "success":
             axes.set_ylim(0, 1.05)
         axes.set_xlabel("training episodes")
         axes.set_ylabel(LABELS.get(metric, metric))
         axes.grid(alpha=0.3)
-        if axes.get_legend_handles_labels()[0]:  # no episode was won yet
-            axes.legend(fontsize="small")
     figure.suptitle(title)
-    figure.supxlabel(f"lines: training, mean of {WINDOW} updates; points: evaluation", fontsize="small")
+    named = {label: handle for axes in grid[0] for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    bands = f"bands: {LEVEL:.0%} intervals over seeds; " if any(_SEEDS in label for label in named) else ""
+    about = f"lines: training, mean of {WINDOW} updates; {bands}points: evaluation"
+    legend = {"title": about, "fontsize": "small", "title_fontsize": "small", "frameon": False}
+    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=len(metrics), **legend)
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
 
@@ -161,13 +205,11 @@ def _draw_group(axes: Any, members: Sequence[RecordedRun], metric: str, color: s
     if not curves:
         return
     common = sorted(set.intersection(*(set(curve) for curve in curves)))
-    points = [[curve[update] for curve in curves] for update in common]
-    x = [statistics.fmean(episodes for episodes, _ in point) for point in points]
-    values = [[value for _, value in point] for point in points]
-    seeds = f" ({len(members)} seeds)" if len(members) > 1 else ""
-    axes.plot(x, [statistics.fmean(v) for v in values], color=color, label=label + seeds)
+    x = [statistics.fmean(curve[update][0] for curve in curves) for update in common]
+    values, low, high = interquartile_band([[curve[update][1] for update in common] for curve in curves])
+    axes.plot(x, values, color=color, label=label + (f" ({len(members)} {_SEEDS})" if len(members) > 1 else ""))
     if len(curves) > 1:
-        axes.fill_between(x, [min(v) for v in values], [max(v) for v in values], color=color, alpha=0.2, linewidth=0)
+        axes.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0)
         for curve in curves:  # a seed that went on for longer than the others
             rest = [curve[update] for update in sorted(curve) if not common or update >= common[-1]]
             axes.plot(*zip(*rest, strict=True), color=color, alpha=0.4, linewidth=0.8)
