@@ -17,6 +17,7 @@ from pathlib import Path
 from front_door import readme
 from gem.cli import COMMANDS, help_text
 from gem.cli.info import about
+from gem.evaluation.columns import COLUMNS
 from gem.registry import EnvSpec, list_envs
 from public_api import PUBLIC, Definition, definitions, docstring, enum_members, field_helps, methods, signature
 
@@ -80,6 +81,20 @@ def family(specs: list[EnvSpec]) -> str:
 def game(spec: EnvSpec) -> str:
     file = f"{spec.id.replace(':', '_')}.txt"
     return f"[{file}](../../tests/playthroughs/{file})" if (ROOT / "tests/playthroughs" / file).is_file() else ""
+
+
+def columns() -> str:
+    head = [
+        "# Columns of an evaluation\n",
+        "<!-- Written by scripts/docs.py from gem.evaluation.columns: edit that. -->\n",
+        "`gem eval` has these numbers for each environment, with the same value under the same name in `report.md`,",
+        "`report.tex` and `report.json` (by key), in `gem eval compare`, in `gem view` and in exports.\n",
+        "A task is a row of a data set, or an episode of a game: seeds that start equal episodes are one task.",
+        "Averages over tasks count each task once, however many of its episodes have finished. Finished episodes are",
+        "those that did not fail. Intervals are 95 % intervals over tasks ([gem.evaluation.metrics](api.md)).\n",
+    ]
+    rows = [(column.name, f"`{column.key}`", column.unit, column.definition) for column in COLUMNS]
+    return "\n".join([*head, table(["name", "key", "unit", "definition"], rows)])
 
 
 def public_names() -> str:
@@ -231,6 +246,7 @@ def table(head: list[str], rows: Iterable[Iterable[str]]) -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": command_line,
+    "columns.md": columns,
     "api.md": public_names,
     "environments.md": environments,
     "../compatibility.md": compatibility,

@@ -158,7 +158,7 @@ def run_commands(folder: str) -> dict[str, list[str]]:
     """Run these commands in a folder and return what each prints, without the number and progress of samples."""
     commands = block(README.read_text(encoding="utf-8").partition(BEGIN.format("reports"))[0], "bash").splitlines()
     printed = {command: output([sys.executable, "-m", *shlex.split(command)], folder) for command in commands}
-    left_out = re.compile("samples/s|Expected|fresh seeds| MB$")
+    left_out = re.compile("samples/s|Expected|fresh seeds| MB$|#task=|more tasks|^The links")
     return {command: [line for line in lines if not left_out.search(line)] for command, lines in printed.items()}
 
 

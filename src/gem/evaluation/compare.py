@@ -28,7 +28,7 @@ from gem.evaluation.metrics import (
 )
 from gem.evaluation.report import markdown_row, plain_data, read_report, suite_of
 
-MAX_FLIPS = 10  # tasks that are listed per environment and run
+MAX_FLIPS = 5  # tasks that are listed per environment and run
 _AVERAGED = [column for column in COLUMNS if column.per_task]
 
 
@@ -394,9 +394,9 @@ def _shown(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Column, lis
 def _row(
     name: str, label: str, column: Column, values: Sequence[Any], differences: Sequence[str]
 ) -> list[tuple[str, bool]]:
-    """Return the cells of a row. The best means are marked, if they are equal in no two runs."""
-    means = [value.value for value in values if isinstance(value, Estimate) and not math.isnan(value.value)]
-    best = max(means, default=math.nan) if len(values) > 1 else math.nan
+    """Return the cells of a row. The best means are marked, unless all are equal."""
+    means = {value.value for value in values if isinstance(value, Estimate) and not math.isnan(value.value)}
+    best = max(means) if len(means) > 1 else math.nan
     cells = [(column.text(value), isinstance(value, Estimate) and value.value == best) for value in values]
     return [(name, False), (label, False), *cells, *((text, False) for text in differences)]
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from gem._internal.folders import plain
 from gem._internal.inbound import read_json
-from gem._internal.text import clip, one_line
+from gem._internal.text import clip, counted, one_line
 from gem.errors import BadValue
 from gem.evaluation.columns import BY_KEY, COLUMNS, Column, EnvSamples, Sample
 from gem.evaluation.metrics import Estimate, suite_mean, task_means
@@ -208,6 +208,11 @@ class EvalReport:
         ]
         return "\n".join([*head, *lines[1:], r"\hline", r"\end{tabular}"]) + "\n"
 
+    def _repeated(self, env: EnvScore) -> str:
+        """Return how many tasks an environment has, if several of its seeds start equal episodes."""
+        seeds = env.planned // self.settings.get("rollouts", env.planned)
+        return f"; equal episodes are of one task, so {counted(env.distinct, 'task')}" if env.distinct < seeds else ""
+
     def notes(self) -> list[str]:
         """Return lines on pass@k, failures, and how the intervals are meant."""
         means = [column for column in COLUMNS if column.per_task]
@@ -217,7 +222,7 @@ class EvalReport:
             shown = ", ".join(f"{BY_KEY[key].name} {value}" for key, value in suite.items())
             lines.append(f"Mean over the {len(self.envs)} environments, each counted once: {shown}.")
         for env in self.envs:
-            lines.append(f"{env.name}: {env.description}.")
+            lines.append(f"{env.name}: {env.description}{self._repeated(env)}.")
             for column in COLUMNS:
                 if column.family and env.done and (values := getattr(env, column.key)):
                     shown = ", ".join(f"{column.name[:-1]}{k} {column.text(value)}" for k, value in values.items())
