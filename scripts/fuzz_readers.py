@@ -315,7 +315,8 @@ def page(path: Path) -> object:
 
 
 def compared(folder: Path) -> object:
-    return compare([folder / "other.json", folder / "report.json"]).to_markdown()
+    found = compare([folder / "other.json", folder / "report.json"])
+    return found.to_markdown(), found.to_json()
 
 
 def exported(folder: Path) -> object:

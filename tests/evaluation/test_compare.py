@@ -13,7 +13,8 @@ import pytest
 from gem.errors import BadValue
 from gem.evaluation import EvalEnv, compare, evaluate
 from gem.evaluation.options import EvalOptions
-from gem.policies import Reply
+from gem.policies import Endpoint, EndpointPolicy, Reply
+from gem.testing.fakes import FakeEndpoint
 
 GAME = "game:GuessTheNumber-v0-easy"
 
@@ -211,6 +212,15 @@ def test_the_json_of_a_comparison_names_every_number(runs):
     assert env["flipped"][0][0].keys() == {"task", "before", "after", "link"}
     assert env["values"][0]["solved"]["value"] == 1.0 and found["runs"][0]["name"] == "oracle"
     assert {column["key"] for column in found["columns"]} == env["values"][0].keys()
+
+
+def test_the_report_has_the_host_of_the_endpoint_without_secrets(tmp_path):
+    pytest.importorskip("aiohttp", reason="needs the extra [eval]")
+    with FakeEndpoint(["True"]) as fake, Endpoint(fake.url, "m") as endpoint:
+        report = evaluate(EndpointPolicy(endpoint), "logic:Rules", limit=2, out=str(tmp_path / "run"))
+        host = fake.url.removeprefix("http://").removesuffix("/v1")
+    assert report.backend == {"endpoint": host}
+    assert json.loads((tmp_path / "run" / "report.json").read_text())["backend"] == {"endpoint": host}
 
 
 def test_the_host_of_the_endpoint_and_the_format_of_the_weights_are_compared(tmp_path):

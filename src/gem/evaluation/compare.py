@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from gem._internal.inbound import shaped
-from gem._internal.text import counted, one_line
+from gem._internal.text import counted, one_line, short_repr
 from gem.errors import BadValue
 from gem.evaluation.columns import BY_KEY, COLUMNS, Column, EnvSamples, Sample
 from gem.evaluation.metrics import (
@@ -317,7 +317,7 @@ def _folder(path: str) -> str:
 def _values(envs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return key of column → value, for the reports of one environment with different seeds."""
     if len(envs) == 1:
-        return {column.key: _read(envs[0].get(column.key)) for column in COLUMNS}
+        return {column.key: _read(column, envs[0]) for column in COLUMNS}
     tasks = {
         task: [
             Sample(score, solved=bool(solved)) for score, solved in zip(found["scores"], found["solved"], strict=True)
@@ -329,16 +329,21 @@ def _values(envs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         column.key: column.compute(pooled)
         if column.per_task or column.family
-        else _mean([_read(env.get(column.key)) for env in envs])
+        else _mean([_read(column, env) for env in envs])
         for column in COLUMNS
     }
 
 
-def _read(value: Any) -> Any:
-    """Return a value of report.json as Column.compute() returned it; NaN if it is missing."""
+def _read(column: Column, env: Mapping[str, Any]) -> Any:
+    """Return a value of report.json as Column.compute() returned it; NaN, or an empty mapping, if it is missing."""
+    value = env.get(column.key)
+    if column.family:
+        return {int(k): Estimate.read(each) for k, each in (value or {}).items()}
     if isinstance(value, Mapping):
-        return Estimate.read(value) if "value" in value else {int(k): _read(each) for k, each in value.items()}
-    return math.nan if value is None else value + 0
+        return Estimate.read(value)
+    if column.per_task or (value is not None and not (type(value) in (int, float) and math.isfinite(value))):
+        raise ValueError(f"{column.key} is {short_repr(value)}")
+    return math.nan if value is None else value
 
 
 def _mean(values: Sequence[Any]) -> Any:
@@ -360,7 +365,7 @@ def _suite(
     suites = [suite_of(tasks, [env.values[i] for env in compared]) for i, tasks in enumerate(pooled)]
     if any(len(run[0]) > 1 for run in runs):
         for suite, run in zip(suites, runs, strict=True):
-            found = interquartile_interval([[_read(env["score"]).value for env in seeds] for seeds in run])
+            found = interquartile_interval([[_read(BY_KEY["score"], env).value for env in seeds] for seeds in run])
             suite["iqm"] = found if len(run[0]) > 1 else found._replace(low=math.nan, high=math.nan)
     differences: list[Mapping[str, Estimate]] = []
     for i, other in enumerate(pooled[1:]):
@@ -380,13 +385,9 @@ def _shown(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Column, lis
     for column in COLUMNS:
         found = [values[column.key] for values in runs]
         if column.family:
-            ks = sorted({k for value in found if isinstance(value, Mapping) for k in value})
+            ks = sorted({k for value in found for k in value})
             for k in ks:
-                yield (
-                    f"{column.name[:-1]}{k}",
-                    column,
-                    [value.get(k) if isinstance(value, Mapping) else None for value in found],
-                )
+                yield f"{column.name[:-1]}{k}", column, [value.get(k) for value in found]
         elif any(isinstance(value, Estimate) or value > 0 for value in found):
             yield column.name, column, found
 

@@ -43,6 +43,7 @@ LEVEL = 0.95
 # Success rates of tasks vary like Beta(.5, .5): most tasks are nearly always or nearly never solved.
 _BETWEEN = _WITHIN = 0.125  # its variance, and the mean variance of one rollout given the task
 _CORRELATION = 0.5  # assumed between the success rates of two models on the same tasks
+_DRAWS = 2000  # of a bootstrap
 _ROUNDING = 1e-9  # of the largest score: means of equal scores differ by less, as sums of 0.1 do
 
 
@@ -144,7 +145,7 @@ def bootstrap_interval(
     statistic: Callable[[list[Any]], float],
     *,
     level: float = LEVEL,
-    draws: int = 2000,
+    draws: int = _DRAWS,
     seed: int = 0,
 ) -> Estimate:
     """Return a statistic of tasks with its percentile interval from a bootstrap over whole tasks.
@@ -165,7 +166,7 @@ def stratified_interval(
     statistic: Callable[[list[Any]], float],
     *,
     level: float = LEVEL,
-    draws: int = 2000,
+    draws: int = _DRAWS,
     seed: int = 0,
 ) -> Estimate:
     """Return a statistic with its percentile interval from a bootstrap that resamples within each stratum.
@@ -201,11 +202,24 @@ def suite_mean(envs: Sequence[Any], estimates: Sequence[Estimate], *, level: flo
         envs: per environment, the mean of each task, at least one.
         estimates: per environment, the mean over its tasks with its interval at the same level.
     """
-    found = stratified_interval(envs, lambda strata: sum(float(np.mean(m)) for m in strata) / len(strata), level=level)
-    fixed = [e for means, e in zip(envs, estimates, strict=True) if _are_equal(means, means)]
-    below = math.hypot(found.value - found.low, *((e.value - e.low) / len(envs) for e in fixed))
-    above = math.hypot(found.high - found.value, *((e.high - e.value) / len(envs) for e in fixed))
-    return found._replace(low=found.value - below, high=found.value + above)
+    rng, total_D = np.random.default_rng(0), np.zeros(_DRAWS)
+    fixed: list[Estimate] = []
+    for means, estimate in zip(envs, estimates, strict=True):
+        total_D += _resampled_means(np.asarray(means, float), rng)
+        fixed += [estimate] if _are_equal(means, means) else []
+    value, tail = sum(float(np.mean(means)) for means in envs) / len(envs), 50 * (1 - level)
+    low, high = np.percentile(total_D / len(envs), [tail, 100 - tail])
+    below = math.hypot(value - low, *((e.value - e.low) / len(envs) for e in fixed))
+    above = math.hypot(high - value, *((e.high - e.value) / len(envs) for e in fixed))
+    return Estimate(value, value - below, value + above, "bootstrap")
+
+
+def _resampled_means(means_P: Any, rng: Any) -> Any:
+    """Return the mean of the tasks in each draw of the bootstrap."""
+    count = len(means_P)
+    block = max(1, 1_000_000 // count)  # draws at once, which bounds the memory
+    sizes = [min(block, _DRAWS - first) for first in range(0, _DRAWS, block)]
+    return np.concatenate([means_P[rng.integers(count, size=(size, count))].mean(1) for size in sizes])
 
 
 def interquartile_mean(values: Any) -> float:
@@ -223,7 +237,7 @@ def _trimmed(values_NU: Any) -> Any:
     return ordered_NU[cut : len(ordered_NU) - cut].mean(0)
 
 
-def interquartile_interval(runs: Sequence[Sequence[float]], *, level: float = LEVEL, draws: int = 2000) -> Estimate:
+def interquartile_interval(runs: Sequence[Sequence[float]], *, level: float = LEVEL, draws: int = _DRAWS) -> Estimate:
     """Return the interquartile mean of the scores of several runs, with rliable's stratified bootstrap.
 
     The bootstrap resamples the runs within each environment: the interval is for other seeds on the same tasks.
@@ -236,7 +250,7 @@ def interquartile_interval(runs: Sequence[Sequence[float]], *, level: float = LE
     )
 
 
-def interquartile_band(curves_NU: Any, *, level: float = LEVEL, draws: int = 2000) -> tuple[Any, Any, Any]:
+def interquartile_band(curves_NU: Any, *, level: float = LEVEL, draws: int = _DRAWS) -> tuple[Any, Any, Any]:
     """Return the interquartile mean of N curves at each of U points, and the bounds of its interval at each.
 
     The bootstrap draws whole curves, as rliable does for sample efficiency.

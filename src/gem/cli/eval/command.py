@@ -11,9 +11,10 @@ report.md, report.json, report.tex and, with matplotlib, scores.png.
 A reply cut at its limit, a full context and a refusal are scored. Samples that fail because of an outage are not: they
 are played again, and left out of the means if they fail again. If more than 2 % fail, the exit code is 1.
 
---resume continues a run that was interrupted or killed with the samples that are missing. `gem eval compare` makes a
-table of several evaluations; `rescore` grades recorded transcripts again with the installed graders; `export` writes
-logs for inspect-ai or verifiers, and `import` reads theirs into records for `gem view`.
+--resume continues a run that was interrupted or killed with the samples that are missing. `gem eval compare` shows
+several evaluations side by side, with the tasks that flipped, and takes those that differ in --seed as one; `rescore`
+grades recorded transcripts again with the installed graders; `export` writes logs for inspect-ai or verifiers, and
+`import` reads theirs into records for `gem view`.
 
   gem eval --model my-model --base-url http://127.0.0.1:8000/v1 --env game:Wordle-v0 qa:Facts --limit 200 --rollouts 4
   gem eval --model my-model --base-url https://api.example.com/v1 --api-key-env MY_KEY --suite math --max-tokens 8192
