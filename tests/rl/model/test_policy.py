@@ -398,6 +398,17 @@ def test_no_requests_give_no_replies(model, tokenizer):
     assert policy(model, tokenizer).act([]) == []
 
 
+def test_a_policy_names_the_type_of_its_weights_and_of_its_computation(model, tokenizer):
+    weights = str(model.dtype).removeprefix("torch.")
+    assert policy(model, tokenizer).backend() == {"weights": weights, "computation": weights, "device": "cpu"}
+    assert policy(model, tokenizer, bf16=True).backend()["computation"] == "bfloat16"
+    model.config.quantization_config = {"quant_method": "awq"}
+    try:
+        assert policy(model, tokenizer).backend()["weights"] == "awq"
+    finally:
+        del model.config.quantization_config
+
+
 @pytest.mark.parametrize(
     ("kwargs", "says"),
     [

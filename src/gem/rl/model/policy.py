@@ -128,14 +128,13 @@ class CausalLMPolicy:
 
     def backend(self) -> dict[str, str]:
         """Return the type of the weights, that of the computation, and the device."""
+        dtype = str(self.model.dtype).removeprefix("torch.")
         config = getattr(self.model.config, "quantization_config", None)
         method = config.get("quant_method") if isinstance(config, dict) else getattr(config, "quant_method", None)
-        weights = (
-            str(self.model.dtype).removeprefix("torch.") if method is None else str(getattr(method, "value", method))
-        )
+        weights = dtype if method is None else str(getattr(method, "value", method))
         return {
             "weights": weights,
-            "computation": "bfloat16" if self.bf16 else str(self.model.dtype).removeprefix("torch."),
+            "computation": "bfloat16" if self.bf16 else dtype,
             "device": self.model.device.type,
         }
 
