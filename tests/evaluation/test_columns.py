@@ -181,7 +181,8 @@ def test_a_number_is_equal_in_the_viewer(has_report, folder, report, tmp_path):
         for key in shown:
             bounds = {"value", "low", "high"}
             expected = env[key] if not isinstance(env[key], dict) else {k: env[key][k] for k in bounds}
-            assert values[key] == expected
+            known = [expected] if has_report else [expected, None]  # the list of episodes may lack a number
+            assert values[key] in known, key
 
 
 def test_every_column_is_a_field_of_the_scores_with_a_definition(report):
