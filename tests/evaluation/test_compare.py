@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from statistics import mean
 
@@ -202,6 +203,19 @@ def test_tasks_that_only_one_run_solves_are_linked(runs):
     assert "qa:Facts: only constant:\\boxed{5} solves 0 tasks, only oracle 20 tasks" in lines
     assert sum(flips[0].link in line for line in lines) == 1 and lines[-1].endswith(f"gem view {' '.join(runs)}")
     assert compare([runs[0], runs[0]]).flips() == []
+
+
+def test_a_task_flips_if_most_of_its_rollouts_do(seeds):
+    found = compare([*paths_of(seeds, "worse"), *paths_of(seeds, "better")])
+    shares = [
+        {task: mean(chain(*(r["envs"][0]["tasks"][task]["solved"] for r in reports))) for task in tasks}
+        for reports in (reports_of(seeds, "worse"), reports_of(seeds, "better"))
+        for tasks in [reports[0]["envs"][0]["tasks"]]
+    ]
+    changed = {task for task, share in shares[0].items() if shares[1][task] != share}
+    flipped = {flip.task for flip in found.envs[0].flipped[0]}
+    assert flipped == {task for task in changed if shares[0][task] <= 0.5 < shares[1][task]}
+    assert 0 < len(flipped) < len(changed)
 
 
 def test_the_json_of_a_comparison_names_every_number(runs):
