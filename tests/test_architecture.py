@@ -95,7 +95,7 @@ SUB_ROWS = {
         ("make",),
         ("__init__",),
     ],
-    "policies": [("base", "completion", "model_list"), ("endpoint",), ("customer",), ("__init__",)],
+    "policies": [("base", "model_list", "usage"), ("completion",), ("endpoint",), ("customer",), ("__init__",)],
     "tools": [
         ("arguments", "formats"),
         ("base_tool",),

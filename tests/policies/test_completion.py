@@ -263,7 +263,7 @@ def test_a_reply_cut_by_its_token_limit_gets_no_closing_tag():
 def test_a_token_count_that_is_no_count_is_left_out(count):
     usage = {"prompt_tokens": count, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 2}}
     body = json.dumps({"choices": [{"message": {"content": "a"}}], "usage": usage}).encode()
-    expected = {"completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 2}}
+    expected = {"completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 2}, "cached_tokens": 2}
     assert parse_completion(REQUEST, body).usage == expected
 
 

@@ -13,11 +13,10 @@ from gem._internal.http_client import HttpRequest, RequestError
 from gem._internal.inbound import FILE, LONGEST_INT, REPLY, finite, loads
 from gem.errors import BadInput
 from gem.parsing import code_blocks
+from gem.policies.usage import token_usage
 
 logger = logging.getLogger(__name__)
 REASONING = ("reasoning_content", "reasoning", "reasoning_details")  # fields of a message; servers differ
-_TOTALS = ("prompt_tokens", "completion_tokens", "total_tokens")  # of the usage
-_MOST_TOKENS = 1 << 40  # of one reply; a count above it is no count
 _TOKEN_ID = "token_id:"  # vLLM's prefix of tokens with return_tokens_as_token_ids
 _OTHER_FIELDS = "provider_specific_fields"  # where LiteLLM puts the fields of a choice or message that it does not know
 # Reasons for status 400: OpenAI's code and message, vLLM, SGLang, llama.cpp; Azure's filter.
@@ -39,7 +38,7 @@ class Completion:
     Args:
         text: empty if the reply has no content, for example only hidden reasoning.
         finish: the endpoint's finish_reason, such as "stop", "length" or "content_filter"; None if not given.
-        usage: token counts from the endpoint; without those that are not counts, and empty if not given.
+        usage: token counts from the endpoint, as token_usage() names them; empty if not given.
         tool_calls: native tool calls in OpenAI's format; empty for none.
         reasoning: the reasoning of the reply, under the names that the endpoint uses (``reasoning_content``,
             ``reasoning``, ``reasoning_details``); empty for none.
@@ -115,7 +114,7 @@ def _completion(data: Any) -> Completion:
     return Completion(
         content or "",
         finish,
-        _usage(data.get("usage")),
+        token_usage(data.get("usage")),
         calls or [],
         {name: message[name] for name in REASONING if message.get(name)},
         refusal or None,
@@ -130,14 +129,6 @@ def _ids(name: str, *places: Any) -> list[Any]:
     """Return the token ids in the first place that has some."""
     found = (place.get(name) for place in places if isinstance(place, dict))
     return next((ids for ids in found if ids), [])
-
-
-def _usage(data: Any) -> dict[str, Any]:
-    """Return the usage without totals that are no counts: they are summed over a run, and are not worth a failure."""
-    if not isinstance(data, dict):
-        return {}
-    is_count = {name: type(data[name]) is int and 0 <= data[name] < _MOST_TOKENS for name in _TOTALS if name in data}
-    return {name: value for name, value in data.items() if is_count.get(name, True)}
 
 
 def _logprobs(data: Mapping[str, Any]) -> tuple[list[int], list[float]]:
