@@ -8,13 +8,16 @@ EnvScore in gem.evaluation.report with the key of the row.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from gem.core import StopReason
+from gem.evaluation.cost import Price, turn_cost
 from gem.evaluation.metrics import Estimate, mean_interval, pass_at_k, pass_hat_k
+from gem.policies.usage import retries_of, token_usage
 from gem.trajectory import Trajectory
 
 _UNKNOWN = Estimate(math.nan, math.nan, math.nan, "t")
@@ -35,6 +38,12 @@ class Sample:
         tokens_in, tokens_out: as reported by the endpoint, or as fed and sampled; 0 if unknown.
         failure: why the sample failed; None if it did not.
         models: names of the models that replied, as the endpoint reports them.
+        tokens_cached, tokens_reasoning: the part of tokens_in that a cache served, and of tokens_out that is hidden
+            reasoning; 0 if the endpoint does not report them.
+        cost: US dollars; None if it is not known.
+        requests: seconds of each request to the policy, its retries included.
+        seconds: seconds in total, of the "policy" and of the "env".
+        retries: cause → number of requests sent again for it.
     """
 
     score: float
@@ -48,12 +57,28 @@ class Sample:
     tokens_out: int = 0
     failure: str | None = None
     models: Sequence[str] = ()
+    tokens_cached: int = 0
+    tokens_reasoning: int = 0
+    cost: float | None = None
+    requests: Sequence[float] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    retries: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, trajectory: Trajectory) -> Sample:
+    def of(cls, trajectory: Trajectory, price: Price | None = None) -> Sample:
+        """Return the outcome of a trajectory.
+
+        Args:
+            price: of the model; None takes the cost that the endpoint has charged, if it says so.
+        """
         turns = trajectory.turns
         if trajectory.failure is not None:
             return cls(math.nan, turns=len(turns), failure=trajectory.failure)
+        usages = [token_usage(turn.usage) for turn in turns]
+        costs = [turn_cost(turn, price) for turn in turns]
+        retries = Counter[str]()
+        for usage in usages:
+            retries.update(retries_of(usage))
         return cls(
             trajectory.total_reward,
             trajectory.solved,
@@ -62,14 +87,19 @@ class Sample:
             trajectory.stop_reason == StopReason.MAX_TOKENS,
             trajectory.stop_reason == StopReason.REFUSED,
             sum(turn.invalid is not None for turn in turns),
-            sum(_count(turn.usage.get("prompt_tokens")) or len(turn.context) for turn in turns),
-            sum(_count(turn.usage.get("completion_tokens")) or len(turn.sampled_ids) for turn in turns),
+            sum(usage.get("prompt_tokens") or len(turn.context) for usage, turn in zip(usages, turns, strict=True)),
+            sum(
+                usage.get("completion_tokens") or len(turn.sampled_ids)
+                for usage, turn in zip(usages, turns, strict=True)
+            ),
             models=tuple(sorted({turn.model for turn in turns if turn.model is not None})),
+            tokens_cached=sum(usage.get("cached_tokens", 0) for usage in usages),
+            tokens_reasoning=sum(usage.get("reasoning_tokens", 0) for usage in usages),
+            cost=None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
+            requests=tuple(turn.seconds["policy"] for turn in turns if "policy" in turn.seconds),
+            seconds={part: sum(turn.seconds.get(part, 0.0) for turn in turns) for part in ("policy", "env")},
+            retries=dict(retries),
         )
-
-
-def _count(value: Any) -> int:
-    return value if type(value) is int else 0  # a record of someone else may have anything
 
 
 @dataclass(frozen=True)
@@ -117,7 +147,7 @@ class Column:
         unit: such as "turns"; "" for a share.
         definition: one sentence, for a reader of the table.
         compute: returns the value for the samples of an environment: an Estimate, an int, a float (NaN if it is
-            undefined), or a mapping from k to one of them for a family.
+            undefined), or a mapping from k to one of them for a family, whose name ends with "k".
         form: format specification of the value.
         out_of: key of the number that this one is a part of, shown as "12/20"; "" for none.
         per_task: key in EnvScore.tasks of what the column is the mean of, which comparisons pair and suites average; ""
@@ -172,6 +202,28 @@ def _number_with(key: str) -> Callable[[EnvSamples], int]:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
+
+
+def _cost(samples: EnvSamples) -> float:
+    costs = [sample.cost for sample in samples.done]
+    return math.nan if None in costs or not costs else sum(cost for cost in costs if cost is not None)
+
+
+def _latency(samples: EnvSamples) -> dict[int, float]:
+    requests = sorted(seconds for sample in samples.done for seconds in sample.requests)
+    return {p: requests[math.ceil(p / 100 * len(requests)) - 1] for p in (50, 95)} if requests else {}
+
+
+def _seconds(samples: EnvSamples) -> dict[str, float]:
+    parts = {part for sample in samples.done for part in sample.seconds}
+    return {part: sum(sample.seconds.get(part, 0.0) for sample in samples.done) for part in sorted(parts)}
+
+
+def _retries(samples: EnvSamples) -> dict[str, int]:
+    counts = Counter[str]()
+    for sample in samples.done:
+        counts.update(sample.retries)
+    return dict(counts.most_common())
 
 
 def _score(samples: EnvSamples) -> Estimate:
@@ -274,6 +326,55 @@ COLUMNS = (
         "tokens",
         "tokens of the replies of the finished episodes",
         _total_of("tokens_out"),
+    ),
+    Column(
+        "tokens_cached",
+        "cached",
+        "tokens",
+        "the part of tokens in that the endpoint reports as read from a cache",
+        _total_of("tokens_cached"),
+    ),
+    Column(
+        "tokens_reasoning",
+        "reasoning",
+        "tokens",
+        "the part of tokens out that the endpoint reports as hidden reasoning",
+        _total_of("tokens_reasoning"),
+    ),
+    Column(
+        "cost",
+        "cost",
+        "US dollars",
+        "cost of the finished episodes, at the given price or as the endpoint reports it; empty if that of one turn is "
+        "unknown",
+        _cost,
+        ",.4f",
+    ),
+    Column(
+        "latency",
+        "request pk",
+        "seconds",
+        "percentile k of the time from a request to its reply, retries included, over the turns of finished episodes",
+        _latency,
+        ".3g",
+        family=True,
+    ),
+    Column(
+        "seconds",
+        "seconds of k",
+        "seconds",
+        "time that the finished episodes waited for the policy and for the environment, summed over episodes",
+        _seconds,
+        ",.1f",
+        family=True,
+    ),
+    Column(
+        "retries",
+        "retries after k",
+        "requests",
+        "requests of the finished episodes that were sent again, by cause",
+        _retries,
+        family=True,
     ),
 )
 BY_KEY = {column.key: column for column in COLUMNS}

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from gem._internal.typed import Count, check_fields
 from gem.conversation.prompt_template import PromptTemplate
@@ -76,16 +76,30 @@ class EvalOptions:
             found["native_tools"] = True
         return found
 
-    def limited(self, policy: Policy) -> Policy:
-        """Return the policy with the token budget, and with the context of its model as a limit."""
-        has_context = policy.chat is not None and policy.max_prompt_tokens is not None
-        if self.token_limit is None and not has_context:
-            return policy
-        return (AsyncTokenBudget if is_async(policy) else TokenBudget)(policy, self.token_limit)
+    def limited(self, policy: Policy, *more: Budget) -> Policy:
+        """Return the policy with the token budget, with the context of its model as a limit, and with more budgets."""
+        budgets = [*more]
+        if self.token_limit is not None or (policy.chat is not None and policy.max_prompt_tokens is not None):
+            budgets.append(TokenBudget(self.token_limit))
+        return (AsyncBudgeted if is_async(policy) else Budgeted)(policy, budgets) if budgets else policy
+
+
+class Budget(Protocol):
+    """A limit that counts replies."""
+
+    def ending(self, request: Request, most: int | None) -> Reply | None:
+        """Return the reply that ends an episode over the limit, instead of the policy's; None if it is not over it.
+
+        Args:
+            most: the policy's max_prompt_tokens.
+        """
+
+    def count(self, request: Request, reply: Reply) -> None:
+        """Count a reply of the policy."""
 
 
 class TokenBudget:
-    """A policy whose episodes end, as with a full context, once their prompts and replies have used up a budget.
+    """Ends episodes, as with a full context, once their prompts and replies have used up a number of tokens.
 
     The reply that exceeds the budget is still played. An episode also ends at a prompt that is longer than the policy's
     ``max_prompt_tokens``; a first prompt would otherwise stop the whole run.
@@ -94,40 +108,59 @@ class TokenBudget:
         limit: tokens per episode. Of an endpoint, those that it reports. None for no budget.
     """
 
-    def __init__(self, policy: Any, limit: int | None) -> None:
-        self.policy, self.limit = policy, math.inf if limit is None else limit
+    def __init__(self, limit: int | None) -> None:
+        self.limit = math.inf if limit is None else limit
         self._spent: dict[int, int] = {}  # by episode
+
+    def ending(self, request: Request, most: int | None) -> Reply | None:
+        _, episode, turn = request.key
+        if turn == 0:
+            self._spent[episode] = 0
+        is_over = self._spent[episode] >= self.limit or (most is not None and len(request.prompt_ids) > most)
+        return _OVER if is_over else None
+
+    def count(self, request: Request, reply: Reply) -> None:
+        usage = reply.usage or {}
+        fed = usage.get("prompt_tokens") or len(reply.prompt_ids) or len(request.prompt_ids)
+        self._spent[request.key[1]] += fed + (usage.get("completion_tokens") or len(reply.sampled_ids))
+
+
+class Budgeted:
+    """A policy that is asked while its budgets last."""
+
+    def __init__(self, policy: Any, budgets: Sequence[Budget]) -> None:
+        self.policy, self.budgets = policy, budgets
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.policy, name)
 
     def act(self, requests: Sequence[Request]) -> list[Reply]:
-        spent = [self._is_spent(request) for request in requests]
-        asked = [request for request, is_over in zip(requests, spent, strict=True) if not is_over]
-        replies = map(self._counted, asked, self.policy.act(asked) if asked else [])
-        return [_OVER if is_over else next(replies) for is_over in spent]
+        endings = list(map(self._ending, requests))
+        asked = [request for request, ending in zip(requests, endings, strict=True) if ending is None]
+        replies = iter(self.policy.act(asked) if asked else [])
+        return [
+            self._counted(request, next(replies)) if ending is None else ending
+            for request, ending in zip(requests, endings, strict=True)
+        ]
 
-    def _is_spent(self, request: Request) -> bool:
-        _, episode, turn = request.key
-        if turn == 0:
-            self._spent[episode] = 0
+    def _ending(self, request: Request) -> Reply | None:
         most = self.policy.max_prompt_tokens
-        return self._spent[episode] >= self.limit or (most is not None and len(request.prompt_ids) > most)
+        endings = [budget.ending(request, most) for budget in self.budgets]
+        return next((ending for ending in endings if ending is not None), None)
 
     def _counted(self, request: Request, reply: Reply) -> Reply:
-        usage = reply.usage or {}
-        fed = usage.get("prompt_tokens") or len(reply.prompt_ids) or len(request.prompt_ids)
-        self._spent[request.key[1]] += fed + (usage.get("completion_tokens") or len(reply.sampled_ids))
+        for budget in self.budgets:
+            budget.count(request, reply)
         return reply
 
 
-class AsyncTokenBudget(TokenBudget):
-    """TokenBudget of a policy with submit()."""
+class AsyncBudgeted(Budgeted):
+    """Budgeted for a policy with submit()."""
 
     def submit(self, request: Request) -> Future[Reply]:
-        if self._is_spent(request):
+        if (ending := self._ending(request)) is not None:
             future: Future[Reply] = Future()
-            future.set_result(_OVER)
+            future.set_result(ending)
             return future
         future = self.policy.submit(request)
         future.add_done_callback(partial(self._count, request))

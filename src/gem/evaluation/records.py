@@ -24,6 +24,7 @@ from gem.errors import BadValue, InfraError
 from gem.trajectory import Trajectory, read_jsonl
 
 SETTINGS, TRAJECTORIES, FAILURES = "eval.json", "trajectories.jsonl", "failures.jsonl"
+_MAY_DIFFER = ("notes", "price", "rescored")  # settings of a resumed run
 
 
 class EvalFolder:
@@ -94,6 +95,10 @@ class EvalFolder:
         """Yield the recorded trajectories, without the failures."""
         return read_records(self.path)
 
+    def failures(self) -> Iterator[Trajectory]:
+        """Yield the recorded failed attempts, also of samples that a later attempt has finished."""
+        return read_records(self.path, FAILURES)
+
     def _create(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
         if self._lock is None:
@@ -128,9 +133,9 @@ def read_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise BadValue(f"{file} is damaged: {e}") from e
 
 
-def read_records(path: str | os.PathLike[str]) -> Iterator[Trajectory]:
-    """Yield the finished trajectories of an evaluation."""
-    file = plain(Path(path) / TRAJECTORIES)
+def read_records(path: str | os.PathLike[str], name: str = TRAJECTORIES) -> Iterator[Trajectory]:
+    """Yield the finished trajectories of an evaluation, or its FAILURES."""
+    file = plain(Path(path) / name)
     return read_jsonl(file) if file.exists() else iter(())
 
 
@@ -164,11 +169,11 @@ def check_free(path: Path) -> None:
 
 
 def _check_same(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raise BadValue naming the first settings that differ. Those under "notes" and "rescored" may differ."""
+    """Raise BadValue naming the first settings that differ. Only those of _MAY_DIFFER may differ."""
     changes = [
         f"{name} was {shorten(json.dumps(old), 60)}, now {shorten(json.dumps(new), 60)}"
         for name, old, new in _differences("", before, now)
-        if name.partition(".")[0] not in ("notes", "rescored")
+        if name.partition(".")[0] not in _MAY_DIFFER
     ]
     if changes:
         is_code = all(".versions." in change.partition(" was ")[0] for change in changes)

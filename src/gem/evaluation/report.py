@@ -39,7 +39,7 @@ class EnvScore:
         description: which tasks were asked.
         planned: number of samples to take, tasks times rollouts.
         distinct: number of different tasks; equal episodes of several seeds are one.
-        score … tokens_out: see gem.evaluation.columns.
+        score … retries: see gem.evaluation.columns.
         if_failures_scored: the score if all failures had been 0, and if they had been 1.
         causes: reason → number of failed samples.
         models: name of a model, as the endpoint reported it with its replies → number of finished samples.
@@ -67,6 +67,12 @@ class EnvScore:
     invalid: int
     tokens_in: int
     tokens_out: int
+    tokens_cached: int
+    tokens_reasoning: int
+    cost: float
+    latency: Mapping[int, float]
+    seconds: Mapping[str, float]
+    retries: Mapping[str, int]
     causes: Mapping[str, int]
     models: Mapping[str, int]
     bounds: tuple[float, float] | None
@@ -129,6 +135,7 @@ class EvalReport:
         seconds: duration of this call.
         backend: what else decided the replies, by name: the host of the endpoint, the format of the weights.
         folder: folder of the records; None if they were not kept.
+        lost: US dollars that failed attempts have cost, as far as known; they are in no cost of an environment.
     """
 
     model: str
@@ -137,6 +144,7 @@ class EvalReport:
     seconds: float = 0.0
     backend: Mapping[str, str] = field(default_factory=dict)
     folder: str | None = None
+    lost: float = 0.0
 
     columns = ("environment", *(column.name for column in _SHOWN))
 

@@ -7,15 +7,17 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
-from itertools import count
+from itertools import count, takewhile
 from typing import Any
 
 from gem._internal.counts import check_count
 from gem._internal.text import short_repr
 from gem.errors import BadValue, EndpointError, GemError, InfraError
 from gem.evaluation.columns import Sample
+from gem.evaluation.cost import Price, Spending, known_cost, price_of
+from gem.evaluation.logs.run_log import LogKind, RunLog
 from gem.evaluation.options import EvalOptions
 from gem.evaluation.records import EvalFolder
 from gem.evaluation.report import LATEX, MARKDOWN, REPORT, EnvScore, EvalReport, env_score
@@ -52,6 +54,9 @@ def evaluate(
     mcp: str | None = None,
     token_limit: int | None = None,
     native_tools: bool = False,
+    price: Price | None = None,
+    cost_limit: float | None = None,
+    log: LogKind | None = None,
     notes: Mapping[str, Any] | None = None,
     progress: Callable[[EvalReport], None] | None = None,
 ) -> EvalReport:
@@ -82,6 +87,12 @@ def evaluate(
             full context.
         native_tools: call the tools of wrappers natively (``tool_calls``), and not in text. Needs an EndpointPolicy
             that sends messages; the tools of MCP servers are always called so there.
+        price: of the model, for the cost; None takes the cost that the endpoint reports, if it does. A resumed run may
+            change it.
+        cost_limit: US dollars that the run may spend, resumed calls and failed attempts included; None for no limit.
+            Requests in flight are finished, and may exceed it.
+        log: send the scores so far to "wandb", "tensorboard" or "trackio", or the spans of the episodes to an
+            OpenTelemetry collector ("otel"). A service that fails costs one warning, and not the run.
         notes: further facts to record, as JSON data, such as the versions of a server. A resumed run may change them.
         progress: called with the scores so far: at the start, then at most once per second, and at the end.
 
@@ -89,6 +100,7 @@ def evaluate(
         BadValue: for arguments out of range, an occupied folder, or a resumed run with other settings.
         InfraError: all of the first samples failed, so nothing was scored or written. BadValue if the endpoint refused
             each of these requests.
+        CostLimitReached: the run has spent cost_limit. It can be resumed with a higher one.
         EndpointError: the endpoint failed for max(8, 2 * concurrency) samples in a row. The run can be resumed.
         AccessRefused, InvalidReply: the endpoint refused access, or replied with something that is no completion,
             before it answered any request. Nothing was written.
@@ -107,20 +119,29 @@ def evaluate(
     below, above = options.wraps(player)
     listed = _eval_envs(envs, wrappers)
     options.check_used((env.env if isinstance(env, TaskSet) else env).wrappers for env in listed)
+    spending = Spending(price, cost_limit, _how_to_resume(out))
+    budgets = [] if cost_limit is None else [spending]
     inner, tokenizer = [*innermost, *below], getattr(player, "tokenizer", None)
     plan: list[TaskSet] = []
     for env in listed:
         if isinstance(env, EvalEnv):
             env = plan_tasks(env, limit, innermost=inner, tokenizer=tokenizer, native_tools=native_tools)
-        limited = options.limited(env.policy or player)
+        limited = options.limited(env.policy or player, *budgets)
         plan.append(replace(env, wraps=[*env.wraps, *above], has_tools=bool(below), policy=limited))
     settings = _settings(player, policy, plan, rollouts) | options.settings()
+    settings["price"] = None if price is None else asdict(price)
     recorded = settings | {"notes": _json("notes", dict(notes or {}))}
-    with nullcontext() if out is None else EvalFolder(out, recorded, resume=resume) as folder:
-        run = EvalRun(plan, rollouts, settings, out, folder, progress)
+    with ExitStack() as stack:
+        logged = None if log is None else stack.enter_context(closing(RunLog(log, out, settings)))
+        folder = None if out is None else stack.enter_context(EvalFolder(out, recorded, resume=resume))
+        run = EvalRun(plan, rollouts, settings, out, folder, progress, spending, logged)
         if folder is not None and resume:
-            run.restore(folder.finished())
+            run.restore(folder.finished(), folder.failures())
         return run.finish(concurrency, timeout, retries, backoff, getattr(player, "backend", dict))
+
+
+def _how_to_resume(out: str | None) -> str:
+    return "" if out is None else f"; continue with: gem eval --resume {shlex.quote(out)}"
 
 
 class EvalRun:
@@ -130,6 +151,8 @@ class EvalRun:
         plan: the tasks of each environment, and the policy that plays them.
         out: name of the folder, in messages and in the report.
         folder: gets the records and the report; None keeps nothing.
+        spending: the price of the model, and what the policies have spent; None for a run without a model.
+        log: gets the episodes and the scores so far; None for no log.
     """
 
     def __init__(
@@ -140,8 +163,14 @@ class EvalRun:
         out: str | None,
         folder: EvalFolder | None = None,
         progress: Callable[[EvalReport], None] | None = None,
+        spending: Spending | None = None,
+        log: RunLog | None = None,
     ) -> None:
-        self.plan, self.settings, self.out, self.folder, self.progress = plan, settings, out, folder, progress
+        self.plan, self.settings, self.out, self.folder = plan, settings, out, folder
+        self.spending, self.log = spending or Spending(price_of(settings)), log
+        self.watchers = [] if progress is None else [progress]
+        self.watchers += [] if log is None else [log.write]
+        self.lost = 0.0  # dollars of failed attempts, as far as known
         number = count()
         # by environment, the task of each sample
         self.tasks = [{next(number): t for t in task_set.tasks for _ in range(rollouts)} for task_set in plan]
@@ -152,8 +181,10 @@ class EvalRun:
         self.started = time.monotonic()
         self.next_progress = self.started + PROGRESS_S
 
-    def restore(self, finished: Iterable[Trajectory]) -> None:
-        """Take the samples that the folder of the run holds."""
+    def restore(self, finished: Iterable[Trajectory], failures: Iterable[Trajectory] = ()) -> None:
+        """Take the samples that the folder of the run holds, and what its failed attempts have cost."""
+        for trajectory in failures:
+            self.lost += self.spending.restore(trajectory)
         ids = {number: task.id for tasks in self.tasks for number, task in tasks.items()}
         for trajectory in finished:
             number = trajectory.episode
@@ -161,7 +192,8 @@ class EvalRun:
                 raise BadValue(f"{self.out}: the record of sample {number} is of another task")
             if number in self.samples:
                 raise BadValue(f"{self.out}: sample {number} is recorded twice")
-            self.samples[number] = Sample.of(trajectory)
+            self.samples[number] = self.sample(trajectory)
+            self.spending.restore(trajectory)
         if self.samples:
             self.unwritten = None
 
@@ -178,8 +210,7 @@ class EvalRun:
         Args:
             backend: returns EvalReport.backend, once samples have ended.
         """
-        if self.progress is not None:
-            self.progress(self.report())
+        self.show()
         try:
             for attempt in range(retries + 1):
                 waiting = [self.waiting(i) for i in range(len(self.plan))]
@@ -194,9 +225,15 @@ class EvalRun:
             self.backend = backend()
         finally:
             report = self.write_report()
-        if self.progress is not None:
-            self.progress(report)
+        self.show(report)
         return report
+
+    def show(self, report: EvalReport | None = None) -> None:
+        """Give the report to the callback and the log."""
+        if self.watchers:
+            report = report or self.report()
+            for watch in self.watchers:
+                watch(report)
 
     def write_report(self) -> EvalReport:
         """Return the report, after writing it to the folder."""
@@ -217,23 +254,30 @@ class EvalRun:
         ]
 
     def play(self, task_set: TaskSet, episodes: Sequence[Trajectory], concurrency: int, timeout: float | None) -> None:
-        for trajectory in play_tasks(task_set, episodes, concurrency, timeout):
+        for trajectory in play_tasks(task_set, episodes, concurrency, timeout, lambda: self.spending.is_over):
             is_first = trajectory.episode not in self.samples
             self.take(trajectory)
+            if self.log is not None:
+                self.log.episode(trajectory, task_set.env.label)
             if is_first or trajectory.failure is None:
                 self.check_outage(trajectory, max(OUTAGE_FAILURES, 2 * concurrency))
+        if self.spending.is_over and any(self.waiting(i) for i in range(len(self.plan))):
+            raise self.spending.error()
 
     def check_outage(self, trajectory: Trajectory, most: int) -> None:
         """Raise EndpointError if this is the last of ``most`` samples in a row that the endpoint failed to answer."""
         is_outage = str(trajectory.failure).startswith(OUTAGES)
         self.outages = self.outages + 1 if is_outage else 0
         if self.outages >= most:
-            how = "" if self.out is None else f"; continue with: gem eval --resume {shlex.quote(self.out)}"
-            raise EndpointError(f"stopped, because the last {most} samples failed: {trajectory.failure}{how}")
+            reason = f"stopped, because the last {most} samples failed: {trajectory.failure}"
+            raise EndpointError(f"{reason}{_how_to_resume(self.out)}")
 
     def take(self, trajectory: Trajectory) -> None:
         """Record an ended episode."""
-        self.samples[trajectory.episode] = Sample.of(trajectory)
+        if trajectory.failure is not None:
+            self.lost += known_cost(trajectory, self.spending.price)
+        if not self.spending.ended(trajectory):  # by the limit: it was not played to its end, and did not fail
+            self.samples[trajectory.episode] = self.sample(trajectory)
         records = [trajectory]
         if self.unwritten is not None:  # nothing is written before the first outcome
             records = [*self.unwritten, trajectory]
@@ -247,18 +291,23 @@ class EvalRun:
             for record in records:
                 self.folder.append(record)
         now = time.monotonic()
-        if self.progress is not None and now >= self.next_progress:
-            self.progress(self.report())
+        if self.watchers and now >= self.next_progress:
+            self.show()
             took = time.monotonic() - now
             self.next_progress = now + took + max(PROGRESS_S, _PROGRESS_SHARE * took)
 
     def all_failed(self, failed: Sequence[Trajectory]) -> GemError:
         """Return the exception for a run whose samples all failed. A refused request is a mistake of the caller."""
+        if any(map(self.spending.ended, failed)):
+            return self.spending.error()
         refused = all(str(trajectory.failure).startswith("RequestRefused") for trajectory in failed)
         is_outage = all(str(trajectory.failure).startswith(OUTAGES) for trajectory in failed)
         kind = BadValue if refused else EndpointError if is_outage else InfraError
         hint = "; check the server and its URL" if is_outage else ""
         return kind(f"all of the first {len(failed)} samples failed: {failed[-1].failure}{hint}")
+
+    def sample(self, trajectory: Trajectory) -> Sample:
+        return Sample.of(trajectory, self.spending.price)
 
     def report(self) -> EvalReport:
         return EvalReport(
@@ -268,6 +317,7 @@ class EvalRun:
             seconds=time.monotonic() - self.started,
             backend=self.backend,
             folder=self.out,
+            lost=self.lost,
         )
 
     def _env_score(self, i: int) -> EnvScore:
@@ -287,9 +337,17 @@ class EvalRun:
 
 
 def play_tasks(
-    task_set: TaskSet, episodes: Sequence[Trajectory], concurrency: int, timeout: float | None
+    task_set: TaskSet,
+    episodes: Sequence[Trajectory],
+    concurrency: int,
+    timeout: float | None,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[Trajectory]:
-    """Play episodes of the tasks of an environment with their policy, and yield each when it ends."""
+    """Play episodes of the tasks of an environment with their policy, and yield each when it ends.
+
+    Args:
+        is_over: no further episode begins once it returns True.
+    """
     if not episodes:
         return
     assert task_set.policy is not None
@@ -306,7 +364,7 @@ def play_tasks(
         timeout=timeout,
         **task_set.kwargs,
     ) as vec_env:
-        yield from play_each(vec_env, task_set.policy, episodes)
+        yield from play_each(vec_env, task_set.policy, takewhile(lambda episode: not is_over(), episodes))
 
 
 def _player(policy: Policy | str) -> tuple[Policy, list[Callable[[Any], Any]]]:

@@ -63,6 +63,14 @@ def token_usage(reported: Any) -> dict[str, Any]:
     return kept if (cost := _cost(reported)) is None else {**kept, "cost": cost}
 
 
+def retries_of(usage: Mapping[str, Any]) -> dict[str, int]:
+    """Return how often the client has sent a request again, by cause, from the usage of its turn."""
+    retries = usage.get("retries")
+    return (
+        {str(cause): count for cause, count in retries.items() if _is_count(count)} if isinstance(retries, dict) else {}
+    )
+
+
 def _first_count(data: Mapping[str, Any], places: tuple[str, ...]) -> int | None:
     return next(filter(_is_count, map(partial(_at, data), places)), None)
 

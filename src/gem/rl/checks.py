@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from gem.conversation.observations import images_of
-from gem.errors import BadValue, require
+from gem.errors import BadValue
+from gem.evaluation.logs.services import check_installed
 from gem.evaluation.tournament import make_game, sparring_player
 from gem.registry import ENV_REGISTRY, make
 from gem.rl.config import LATEST, PAST, TrainConfig, opponent_value
@@ -23,7 +24,7 @@ def check_names(config: TrainConfig) -> None:
         check_wrappers(env)
     check_model_path(config.model)
     if config.log is not None:
-        require(config.log, extra=config.log)
+        check_installed(config.log)
 
 
 def check_wrappers(env: EnvSetting) -> None:

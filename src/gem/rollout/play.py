@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from gem.conversation.history import FULL_HISTORY, History
@@ -62,7 +61,7 @@ def play_each(
     Args:
         vec_env: a vector environment with autoreset "disabled".
         episodes: empty trajectories with a seed, and with an ``episode`` that identifies them, from which the policy's
-            sampling stream is derived.
+            sampling stream is derived. They are taken one by one, as slots become free.
         batch_wait, history: as for play_seeds().
 
     Raises:
@@ -70,7 +69,7 @@ def play_each(
     """
     if vec_env.autoreset is not Autoreset.DISABLED:
         raise BadValue(f"play_seeds needs autoreset='disabled', got {vec_env.autoreset.value!r}")
-    waiting = deque(episodes)
+    waiting = iter(episodes)
     scheduler = RolloutScheduler(vec_env, batch_wait, history)
     _begin(scheduler, range(vec_env.num_envs), waiting)
     while not scheduler.empty:
@@ -79,11 +78,10 @@ def play_each(
         _begin(scheduler, [trajectory.slot for trajectory in ended], waiting)
 
 
-def _begin(scheduler: RolloutScheduler, free: Sequence[int], waiting: deque[Trajectory]) -> None:
+def _begin(scheduler: RolloutScheduler, free: Sequence[int], waiting: Iterator[Trajectory]) -> None:
     """Start the next waiting episodes on the free slots."""
     begun = []
-    for slot in free[: len(waiting)]:
-        trajectory = waiting.popleft()
+    for slot, trajectory in zip(free, waiting, strict=False):
         trajectory.slot, trajectory.env_id = slot, scheduler.vec_env.env_ids[slot]
         begun.append(trajectory)
     scheduler.begin(begun)

@@ -13,6 +13,7 @@ from rich.text import Text
 from gem._internal.text import counted, one_line
 from gem.cli import output
 from gem.evaluation import EvalReport
+from gem.evaluation.columns import BY_KEY
 from gem.evaluation.metrics import expected_half_width, tasks_needed
 
 PLAIN_WIDTH = 160  # characters of a table that is not shown on a terminal
@@ -85,10 +86,11 @@ def total(report: EvalReport, name: str) -> int:
 
 
 def report_table(report: EvalReport) -> Table:
-    """Return the scores as a table, without columns of zeros. In a narrow terminal cells wrap; nothing is cut off."""
+    """Return the scores as a table, without columns of zeros and unknown costs. In a narrow terminal cells wrap; nothing is cut off."""
     table = Table(title=Text(f"Evaluation of {one_line(report.model)}"), title_justify="left")
     rows = [env.cells() for env in report.envs]
-    shown = [i for i in range(len(report.columns)) if any(row[i] != "0" for row in rows)]  # leaves out empty counts
+    empty = {name: ("0", "") if name == BY_KEY["cost"].name else ("0",) for name in report.columns}
+    shown = [i for i, name in enumerate(report.columns) if any(row[i] not in empty[name] for row in rows)]
     for i in shown:
         table.add_column(report.columns[i], justify="right" if i else "left", overflow="fold")
     for row in rows:

@@ -17,11 +17,11 @@ from gem._internal.folders import is_own, plain
 from gem._internal.inbound import read_json
 from gem.core import Optimum
 from gem.errors import BadValue, GemError, require
+from gem.evaluation.logs.services import scalars
 from gem.evaluation.metrics import LEVEL, interquartile_band
 from gem.registry import make
 from gem.rl.metrics import Metrics, modes
 from gem.rl.run.folder import RunFolder
-from gem.rl.run.mirrors import scalars
 
 MAX_LABEL = 48  # characters of the name of a configuration in the legend
 WINDOW = 10  # number of updates in the moving average of training curves

@@ -23,6 +23,7 @@ from safetensors import SafetensorError
 
 from gem.core import Optimum
 from gem.errors import BadValue, InfraError
+from gem.evaluation.logs.services import NumberLog
 from gem.policies import Policy
 from gem.registry import make
 from gem.rl.checks import check_images, check_names, check_trainable, samples_actions
@@ -47,7 +48,6 @@ from gem.rl.run.build import build_policy, load_checkpoint, moves_only
 from gem.rl.run.evaluator import Evaluator
 from gem.rl.run.folder import RunFolder, complete_checkpoints, newest_checkpoint, save_checkpoint, write_complete
 from gem.rl.run.learner import Learner
-from gem.rl.run.mirrors import MetricsMirror, open_mirror
 from gem.rl.run.monitor import TrainingMonitor
 from gem.rollout import sampled_tokens
 from gem.trajectory import Trajectory
@@ -82,7 +82,7 @@ class Trainer:
         self.untrained: Metrics = {}
         self._update_seconds = 0.0  # of the last one
         self._late = False  # whether config.minutes are over
-        self._mirror: MetricsMirror | None = None
+        self._mirror: NumberLog | None = None
         self._saved: int | None = None  # the update of the newest checkpoint
         self._seconds_before = self._cpu_before = 0.0
         self._started, self._cpu_started = started, 0.0  # counted from the start of the process
@@ -232,7 +232,8 @@ class Trainer:
             self.save()
             on_untrained(self.untrained)
         if self.config.log is not None and self._mirror is None and not self.done:
-            self._mirror = open_mirror(self.config.log, self.folder, self.config.saved(), self.update)
+            path, config = self.folder.path, self.config.saved()
+            self._mirror = NumberLog(self.config.log, path.resolve().name, config, folder=path, step=self.update)
         while not self.done and not should_stop():
             metrics = self.step()
             on_update(metrics)
@@ -323,7 +324,7 @@ class Trainer:
         self.folder.append_trajectories(one_of_each(batch, envs)[: self.config.keep_trajectories])
         self.folder.append_metrics(metrics)
         if self._mirror is not None:
-            self._mirror.write(metrics)
+            self._mirror.write(metrics, metrics["update"])
         return metrics
 
     def _remote_sampler(self) -> RemoteSampler | None:
