@@ -4,6 +4,7 @@ What a grader says of one answer is in graders, and how episodes are played in r
 """
 
 from gem.evaluation.compare import Comparison, compare
+from gem.evaluation.cost import CostLimitReached, Price
 from gem.evaluation.report import EnvScore, EvalReport
 from gem.evaluation.rescore import Rescored, rescore
 from gem.evaluation.run import evaluate
@@ -13,9 +14,11 @@ from gem.evaluation.tournament import TournamentReport, play_tournament, sparrin
 
 __all__ = [
     "Comparison",
+    "CostLimitReached",
     "EnvScore",
     "EvalEnv",
     "EvalReport",
+    "Price",
     "Rescored",
     "TournamentReport",
     "compare",

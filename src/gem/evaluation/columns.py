@@ -97,7 +97,11 @@ class Sample:
             tokens_reasoning=sum(usage.get("reasoning_tokens", 0) for usage in usages),
             cost=None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
             requests=tuple(turn.seconds["policy"] for turn in turns if "policy" in turn.seconds),
-            seconds={part: sum(turn.seconds.get(part, 0.0) for turn in turns) for part in ("policy", "env")},
+            seconds={
+                part: sum(turn.seconds.get(part, 0.0) for turn in turns)
+                for part in ("policy", "env")
+                if any(part in turn.seconds for turn in turns)
+            },
             retries=dict(retries),
         )
 

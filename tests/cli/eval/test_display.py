@@ -54,7 +54,7 @@ def test_no_number_of_the_table_is_cut_off_in_a_narrow_terminal(width):
     console.print(report_table(EvalReport(model="m", envs=[scores])))
     lines = [line.split("│")[1:-1] for line in console.file.getvalue().splitlines() if line.startswith("│")]
     columns = ["".join("".join(part).split()) for part in zip(*lines, strict=True)]
-    assert columns == ["".join(cell.split()) for cell in scores.cells() if cell != "0"]
+    assert columns == ["".join(cell.split()) for cell in scores.cells() if cell not in ("0", "")]
 
 
 def test_elsewhere_a_line_is_printed_for_each_tenth(monkeypatch):

@@ -52,6 +52,7 @@ from gem.cli.eval.policies import (
     environments_of,
     kind_of,
     open_policy,
+    price_for,
     recorded_command,
     refuse,
 )
@@ -59,6 +60,7 @@ from gem.cli.flags import flag
 from gem.cli.output import print_json, resumable
 from gem.errors import BadValue, EndpointError, MissingDependency, did_you_mean
 from gem.evaluation import EvalEnv, EvalReport, evaluate, load_suite
+from gem.evaluation.logs.run_log import LogKind
 from gem.evaluation.metrics import tasks_needed
 from gem.evaluation.plot import draw_scores
 from gem.evaluation.records import check_free
@@ -115,6 +117,13 @@ class Config(DataFlags):
         None, help="bf16: compute in bfloat16 [default: on a GPU; of a run, as in it]"
     )
     threads: int | None = flag(None, help="torch threads [default: all cores; of a run, as in it]")
+    price_in: float | None = flag(None, help="US dollars per million tokens of prompts, for the cost in the report")
+    price_out: float | None = flag(None, help="US dollars per million sampled tokens")
+    prices: str | None = flag(
+        None, help="instead: JSON or TOML file of model → input, output and cached_input, per million", metavar="FILE"
+    )
+    cost_limit: float | None = flag(None, help="stop when so many US dollars are spent; --resume continues with more")
+    log: LogKind | None = flag(None, help="also send scores to a service, or spans of the episodes to OpenTelemetry")
     timeout: float | None = flag(None, help=f"seconds per request [default: {TIMEOUT_S:g}]")
     env_timeout: float | None = flag(None, help="seconds per step of an environment [default: no limit]")
     retries: int | None = flag(None, help=f"how often failed samples are played again [default: {RETRIES}]")
@@ -192,6 +201,9 @@ def _evaluate(
             mcp=settings.get("mcp"),
             token_limit=settings.get("token_limit"),
             native_tools=settings.get("native_tools", False),
+            price=price_for(settings),
+            cost_limit=settings.get("cost_limit"),
+            log=settings.get("log"),
             notes={"command": settings},
             progress=display.update,
         )

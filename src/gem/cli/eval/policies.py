@@ -11,6 +11,7 @@ from typing import Any
 
 from gem._internal.folders import check_own
 from gem.errors import BadValue, require
+from gem.evaluation.cost import Price, read_price
 from gem.evaluation.records import SETTINGS, read_records, read_settings
 from gem.evaluation.tasks import EvalEnv, TaskSet
 from gem.policies import Policy
@@ -22,8 +23,11 @@ TRUST = "let a folder that this user has not made on this machine choose what ru
 SAMPLING = ("temperature", "max_tokens", "top_p", "reasoning_effort")
 MACHINE = ("device", "dtype", "threads")  # how a model in this process computes
 # The flags of each kind of policy, besides those of every evaluation.
+PRICES = ("price_in", "price_out", "prices", "cost_limit")
 FLAGS: dict[str, tuple[str, ...]] = {
-    "an endpoint": ("base_url", "api_key_env", *SAMPLING, "extra_body", "system", "native_tools", "seed", "timeout"),
+    "an endpoint": (
+        *("base_url", "api_key_env", *SAMPLING, "extra_body", "system", "native_tools", "seed", "timeout", *PRICES),
+    ),
     "a model in a folder": ("temperature", "max_tokens", "top_p", "seed", *MACHINE),
     "--checkpoint": ("temperature", "max_tokens", "top_p", "seed", *MACHINE, "seeds"),
     "--policy": (),
@@ -36,6 +40,9 @@ RANGES: dict[str, tuple[Callable[[float], bool], str]] = {  # flag → what it a
     "threads": (lambda value: value >= 1, "at least 1"),
     "timeout": (lambda value: value > 0, "seconds above 0"),
     "env_timeout": (lambda value: value > 0, "seconds above 0"),
+    "price_in": (lambda value: 0 <= value < math.inf, "dollars >= 0 per million tokens"),
+    "price_out": (lambda value: 0 <= value < math.inf, "dollars >= 0 per million tokens"),
+    "cost_limit": (lambda value: 0 < value < math.inf, "dollars above 0"),
 }
 NUMBERS = {*RANGES, "limit", "rollouts", "games", "seed", "concurrency", "retries", "native_tools"}
 
@@ -61,6 +68,10 @@ def check_flags(given: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     for name in settings.get("extra_body", {}):
         if name in SAMPLING and name in settings:
             raise BadValue(f"{_label(name)} and --extra-body {name}=… set the same field of the request; give one")
+    if ("price_in" in settings) != ("price_out" in settings):
+        raise BadValue("give both --price-in and --price-out, in dollars per million tokens")
+    if "prices" in settings and "price_in" in settings:
+        raise BadValue("give --prices, or --price-in and --price-out, not both")
     kind = kind_of(settings)
     others = {name for flags in FLAGS.values() for name in flags} - set(FLAGS[kind])
     refuse([name for name in given if name in others], f"with {kind}")
@@ -100,6 +111,15 @@ def open_policy(settings: Mapping[str, Any], stack: ExitStack) -> tuple[Policy |
     if kind == "--checkpoint":
         return _checkpoint_policy(settings, library)
     return _local_policy(settings["model"], settings, library), []
+
+
+def price_for(settings: Mapping[str, Any]) -> Price | None:
+    """Return the price of the model; None if none is given. Raises BadValue for an unusable file of prices."""
+    if "prices" in settings:
+        return read_price(settings["prices"], settings["model"])
+    if "price_in" in settings:
+        return Price(input=settings["price_in"], output=settings["price_out"])
+    return None
 
 
 def recorded_command(path: str, writer: str, given: Mapping[str, Any], trust: bool) -> dict[str, Any]:

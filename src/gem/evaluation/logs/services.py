@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,8 +50,6 @@ class NumberLog:
 def check_installed(kind: str) -> None:
     """Raise MissingDependency if the library of a service is not installed."""
     require(kind, extra=kind)
-    if kind == "tensorboard":
-        require("torch.utils.tensorboard", extra=kind)
 
 
 @contextmanager
@@ -91,16 +90,23 @@ def scalars(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, flo
 
 class _TensorBoard:
     def __init__(self, folder: Path, step: int) -> None:
-        writer = require("torch.utils.tensorboard", extra="tensorboard").SummaryWriter
-        self._writer = writer(str(folder), purge_step=step + 1)
+        self._events: Any = require("tensorboard.compat.proto.event_pb2", extra="tensorboard")
+        self._summaries: Any = require("tensorboard.compat.proto.summary_pb2", extra="tensorboard")
+        writers = require("tensorboard.summary.writer.event_file_writer", extra="tensorboard")
+        self._writer = writers.EventFileWriter(str(folder))
+        start = self._events.SessionLog(status=self._events.SessionLog.START)  # readers drop later steps of before
+        self._add(step + 1, session_log=start)
 
     def write(self, row: Mapping[str, Any], step: int) -> None:
-        for name, value in scalars(row):
-            self._writer.add_scalar(name, value, step)
+        values = [self._summaries.Summary.Value(tag=name, simple_value=value) for name, value in scalars(row)]
+        self._add(step, summary=self._summaries.Summary(value=values))
         self._writer.flush()
 
     def close(self) -> None:
         self._writer.close()
+
+    def _add(self, step: int, **content: Any) -> None:
+        self._writer.add_event(self._events.Event(wall_time=time.time(), step=step, **content))
 
 
 class _Tracker:

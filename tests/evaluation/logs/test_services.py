@@ -1,4 +1,4 @@
-"""Mirrors of metrics.jsonl."""
+"""The numbers of a run at TensorBoard, Weights & Biases and Trackio."""
 
 import sys
 import types
@@ -9,8 +9,7 @@ import pytest
 
 from gem.cli import main
 from gem.errors import install_command
-from gem.rl.run.folder import RunFolder
-from gem.rl.run.mirrors import open_mirror
+from gem.evaluation.logs.services import NumberLog
 
 ROWS = [{"update": 1, "success": 0.25, "warnings": []}, {"update": 2, "eval": {"greedy": {"success": 0.5}}}]
 
@@ -41,10 +40,10 @@ def service(monkeypatch) -> list[tuple[str, tuple[object, ...], dict[str, object
 
 @pytest.mark.parametrize("kind", ["wandb", "trackio"])
 def test_a_service_gets_the_numbers_of_each_row_at_its_update(kind, service, tmp_path: Path):
-    mirror = open_mirror(kind, RunFolder(tmp_path / "run a"), {"seed": 1}, 0)
-    for row in ROWS:
-        mirror.write(row)
-    mirror.close()
+    log = NumberLog(kind, "run a", {"seed": 1}, folder=tmp_path, step=0)
+    for step, row in enumerate(ROWS, start=1):
+        log.write(row, step)
+    log.close()
     started = {"project": "gem", "name": "run a", "config": {"seed": 1}, "resume": "allow"}
     assert service == [
         ("init", (), {**started, "id": "run-a" if kind == "wandb" else ""}),
@@ -54,24 +53,37 @@ def test_a_service_gets_the_numbers_of_each_row_at_its_update(kind, service, tmp
     ]
 
 
-@pytest.mark.train
 def test_tensorboard_reads_the_numbers_and_a_resumed_run_replaces_later_ones(tmp_path: Path):
-    pytest.importorskip("torch")
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     for update, success in ((0, 0.25), (1, 0.75)):  # the second run repeats update 2
-        mirror = open_mirror("tensorboard", RunFolder(tmp_path), {}, update)
+        log = NumberLog("tensorboard", "run", {}, folder=tmp_path, step=update)
         for number in range(update + 1, 4):
-            mirror.write({"update": number, "eval": {"greedy": {"success": success}}})
-        mirror.close()
+            log.write({"update": number, "eval": {"greedy": {"success": success}}}, number)
+        log.close()
     events = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert events.Tags()["scalars"] == ["update", "eval/greedy/success"]
     assert [(e.step, e.value) for e in events.Scalars("eval/greedy/success")] == [(1, 0.25), (2, 0.75), (3, 0.75)]
 
 
+@pytest.mark.parametrize("fails", ["init", "log", "finish"])
+def test_a_service_that_fails_costs_one_warning(fails, service, tmp_path, monkeypatch, caplog):
+    def fail(*args: object, **options: object) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr(sys.modules["trackio"], fails, fail)
+    log = NumberLog("trackio", "run", {}, folder=tmp_path, step=0)
+    for step, row in enumerate(ROWS, start=1):
+        log.write(row, step)
+    log.close()
+    assert [record.getMessage() for record in caplog.records] == [
+        "--log trackio failed, and gets no more of this run: OSError: no network"
+    ]
+
+
 @pytest.mark.train
-def test_a_run_is_mirrored_and_continued_by_resume(service, tmp_path: Path):
+def test_a_training_run_is_logged_and_continued_by_resume(service, tmp_path: Path):
     pytest.importorskip("torch")
     flags = ["--steps=2", "--batch=4", "--minibatch=4", "--imitation-steps=1", "--eval-episodes=2", "--log=wandb"]
     assert main(["train", "--out", str(tmp_path), "--name", "r", *flags]) == 0
