@@ -96,7 +96,11 @@ class Sample:
             tokens_cached=sum(usage.get("cached_tokens", 0) for usage in usages),
             tokens_reasoning=sum(usage.get("reasoning_tokens", 0) for usage in usages),
             cost=None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
-            requests=tuple(turn.seconds["policy"] for turn in turns if "policy" in turn.seconds),
+            requests=tuple(
+                turn.seconds["policy"]
+                for turn in turns
+                if "policy" in turn.seconds and (turn.usage or turn.model or turn.sampled_ids)  # of a model
+            ),
             seconds={
                 part: sum(turn.seconds.get(part, 0.0) for turn in turns)
                 for part in ("policy", "env")

@@ -115,15 +115,13 @@ class Spending:
     Args:
         price: of the model; None for what the endpoint charges.
         limit: dollars; None for no limit.
-        how: how to continue a run that has spent its limit, for the message.
     """
 
-    def __init__(self, price: Price | None = None, limit: float | None = None, how: str = "") -> None:
+    def __init__(self, price: Price | None = None, limit: float | None = None) -> None:
         if limit is not None and not 0 < limit < float("inf"):
             raise BadValue(f"cost_limit must be dollars above 0, got {limit!r}")
-        self.price, self.limit, self.how = price, limit, how
-        self.spent, self._lock = 0.0, threading.Lock()
-        self._unknown = False
+        self.price, self.limit = price, limit
+        self.spent, self._unknown, self._lock = 0.0, False, threading.Lock()
 
     def restore(self, trajectory: Trajectory) -> float:
         """Add what an earlier call has spent on an episode, as far as it is known, and return it."""
@@ -139,8 +137,13 @@ class Spending:
     def is_over(self) -> bool:
         return self.limit is not None and self.spent >= self.limit
 
-    def error(self) -> CostLimitReached:
-        return CostLimitReached(f"stopped: ${self.spent:.4g} spent of the cost limit of ${self.limit:g}{self.how}")
+    def error(self, how: str = "") -> CostLimitReached:
+        """Return the exception for a spent limit.
+
+        Args:
+            how: how to go on, for its message.
+        """
+        return CostLimitReached(f"stopped: ${self.spent:.4g} spent of the cost limit of ${self.limit:g}{how}")
 
     # What gem.evaluation.options.Budgeted asks of a budget.
 

@@ -242,6 +242,8 @@ class EvalReport:
                     f"{env.name}: {env.failed} of {env.planned} samples failed and are in no mean; scored 0 or 1, they "
                     f"would make the score {low:.3f} or {high:.3f}. Most frequent cause: {cause}"
                 )
+        if self.lost:
+            lines.append(f"Besides, failed attempts have cost ${self.lost:,.4f} more.")
         if any(name != self.model for name in self.served):
             lines.append(f"The endpoint reported as its model: {', '.join(self.served)}.")
         if not self.complete:

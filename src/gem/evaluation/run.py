@@ -119,7 +119,7 @@ def evaluate(
     below, above = options.wraps(player)
     listed = _eval_envs(envs, wrappers)
     options.check_used((env.env if isinstance(env, TaskSet) else env).wrappers for env in listed)
-    spending = Spending(price, cost_limit, _how_to_resume(out))
+    spending = Spending(price, cost_limit)
     budgets = [] if cost_limit is None else [spending]
     inner, tokenizer = [*innermost, *below], getattr(player, "tokenizer", None)
     plan: list[TaskSet] = []
@@ -138,10 +138,6 @@ def evaluate(
         if folder is not None and resume:
             run.restore(folder.finished(), folder.failures())
         return run.finish(concurrency, timeout, retries, backoff, getattr(player, "backend", dict))
-
-
-def _how_to_resume(out: str | None) -> str:
-    return "" if out is None else f"; continue with: gem eval --resume {shlex.quote(out)}"
 
 
 class EvalRun:
@@ -262,7 +258,7 @@ class EvalRun:
             if is_first or trajectory.failure is None:
                 self.check_outage(trajectory, max(OUTAGE_FAILURES, 2 * concurrency))
         if self.spending.is_over and any(self.waiting(i) for i in range(len(self.plan))):
-            raise self.spending.error()
+            raise self.spending.error(self.how())
 
     def check_outage(self, trajectory: Trajectory, most: int) -> None:
         """Raise EndpointError if this is the last of ``most`` samples in a row that the endpoint failed to answer."""
@@ -270,7 +266,14 @@ class EvalRun:
         self.outages = self.outages + 1 if is_outage else 0
         if self.outages >= most:
             reason = f"stopped, because the last {most} samples failed: {trajectory.failure}"
-            raise EndpointError(f"{reason}{_how_to_resume(self.out)}")
+            raise EndpointError(f"{reason}{self.how()}")
+
+    def how(self) -> str:
+        """Return how to continue the run, for messages."""
+        if self.out is None:
+            return ""
+        is_kept = self.unwritten is None
+        return f"; continue with: gem eval --resume {shlex.quote(self.out)}" if is_kept else "; no sample had ended"
 
     def take(self, trajectory: Trajectory) -> None:
         """Record an ended episode."""
@@ -299,7 +302,7 @@ class EvalRun:
     def all_failed(self, failed: Sequence[Trajectory]) -> GemError:
         """Return the exception for a run whose samples all failed. A refused request is a mistake of the caller."""
         if any(map(self.spending.ended, failed)):
-            return self.spending.error()
+            return self.spending.error(self.how())
         refused = all(str(trajectory.failure).startswith("RequestRefused") for trajectory in failed)
         is_outage = all(str(trajectory.failure).startswith(OUTAGES) for trajectory in failed)
         kind = BadValue if refused else EndpointError if is_outage else InfraError
