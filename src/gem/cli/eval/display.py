@@ -86,7 +86,7 @@ def total(report: EvalReport, name: str) -> int:
 
 
 def report_table(report: EvalReport) -> Table:
-    """Return the scores as a table, without columns of zeros and unknown costs. In a narrow terminal cells wrap; nothing is cut off."""
+    """Return the scores as a table, without columns of zeros and unknown costs. In a narrow terminal cells wrap."""
     table = Table(title=Text(f"Evaluation of {one_line(report.model)}"), title_justify="left")
     rows = [env.cells() for env in report.envs]
     empty = {name: ("0", "") if name == BY_KEY["cost"].name else ("0",) for name in report.columns}

@@ -20,6 +20,7 @@ from gem.errors import require
 from gem.policies.usage import token_usage
 from gem.trajectory import Trajectory, Turn
 
+logger = logging.getLogger(__name__)
 _USAGE = {
     "prompt_tokens": "gen_ai.usage.input_tokens",
     "completion_tokens": "gen_ai.usage.output_tokens",
@@ -110,23 +111,37 @@ class SpanLog:
 
 
 def _to_collector(sdk: Any) -> Any:
-    """Return a provider that sends spans by OTLP. Failures to send are logged once."""
-    exporter: Any = require("opentelemetry.exporter.otlp.proto.http.trace_exporter", extra="otel")
+    """Return a provider that sends spans by OTLP."""
     processors: Any = require("opentelemetry.sdk.trace.export", extra="otel")
     name = {} if "OTEL_SERVICE_NAME" in os.environ else {"service.name": "gem"}
     provider = sdk.TracerProvider(resource=require("opentelemetry.sdk.resources", extra="otel").Resource.create(name))
-    for logger in ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk._shared_internal"):
-        logging.getLogger(logger).addFilter(_Once())
-    provider.add_span_processor(processors.BatchSpanProcessor(exporter.OTLPSpanExporter()))
+    provider.add_span_processor(processors.BatchSpanProcessor(_Exporter()))
     return provider
 
 
-class _Once(logging.Filter):
-    """Lets one record through."""
+class _Exporter:
+    """The OTLP exporter. If it cannot send, one warning says so, and the rest is not sent."""
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        passed, self.passed = getattr(self, "passed", False), True
-        return not passed
+    def __init__(self) -> None:
+        self._library: Any = require("opentelemetry.exporter.otlp.proto.http.trace_exporter", extra="otel")
+        logging.getLogger(self._library.__name__).addFilter(lambda record: False)  # a line per batch and retry
+        self._exporter, self._fails = self._library.OTLPSpanExporter(), False
+
+    def export(self, spans: Any) -> Any:
+        if self._fails:
+            return None
+        result = self._exporter.export(spans)
+        if result.name != "SUCCESS":
+            self._fails = True
+            where = self._exporter._endpoint
+            logger.warning("--log otel failed, and gets no more of this run: %s accepts no spans", where)
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return True
 
 
 def _of_model(trajectory: Trajectory, turns: list[Turn]) -> dict[str, Any]:
