@@ -42,7 +42,7 @@ class Sample:
             reasoning; 0 if the endpoint does not report them.
         cost: US dollars; None if it is not known.
         requests: seconds of each request to the policy, its retries included.
-        seconds: seconds in total, of the "policy" and of the "env".
+        seconds_policy, seconds_env: seconds in total that it waited for them.
         retries: cause → number of requests sent again for it.
     """
 
@@ -61,7 +61,8 @@ class Sample:
     tokens_reasoning: int = 0
     cost: float | None = None
     requests: Sequence[float] = ()
-    seconds: Mapping[str, float] = field(default_factory=dict)
+    seconds_policy: float = 0.0
+    seconds_env: float = 0.0
     retries: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -101,11 +102,8 @@ class Sample:
                 for turn in turns
                 if "policy" in turn.seconds and (turn.usage or turn.model or turn.sampled_ids)  # of a model
             ),
-            seconds={
-                part: sum(turn.seconds.get(part, 0.0) for turn in turns)
-                for part in ("policy", "env")
-                if any(part in turn.seconds for turn in turns)
-            },
+            seconds_policy=sum(turn.seconds.get("policy", 0.0) for turn in turns),
+            seconds_env=sum(turn.seconds.get("env", 0.0) for turn in turns),
             retries=dict(retries),
         )
 
@@ -155,12 +153,13 @@ class Column:
         unit: such as "turns"; "" for a share.
         definition: one sentence, for a reader of the table.
         compute: returns the value for the samples of an environment: an Estimate, an int, a float (NaN if it is
-            undefined), or a mapping from k to one of them for a family, whose name ends with "k".
+            undefined), or a mapping from k to one of them for a family.
         form: format specification of the value.
         out_of: key of the number that this one is a part of, shown as "12/20"; "" for none.
         per_task: key in EnvScore.tasks of what the column is the mean of, which comparisons pair and suites average; ""
             if it is kept for no task.
         family: whether the value is a mapping from k, as for pass@k; tables show families in notes.
+        noted: whether the notes of a report show it, and not its table.
     """
 
     key: str
@@ -172,6 +171,7 @@ class Column:
     out_of: str = ""
     per_task: str = ""
     family: bool = False
+    noted: bool = False
 
     def about(self) -> dict[str, str]:
         """Return what a reader must know, as report.json has it."""
@@ -217,21 +217,12 @@ def _cost(samples: EnvSamples) -> float:
     return math.nan if None in costs or not costs else sum(cost for cost in costs if cost is not None)
 
 
-def _latency(samples: EnvSamples) -> dict[int, float]:
-    requests = sorted(seconds for sample in samples.done for seconds in sample.requests)
-    return {p: requests[math.ceil(p / 100 * len(requests)) - 1] for p in (50, 95)} if requests else {}
+def _latency(percentile: int) -> Callable[[EnvSamples], float]:
+    def compute(samples: EnvSamples) -> float:
+        requests = sorted(seconds for sample in samples.done for seconds in sample.requests)
+        return requests[math.ceil(percentile / 100 * len(requests)) - 1] if requests else math.nan
 
-
-def _seconds(samples: EnvSamples) -> dict[str, float]:
-    parts = {part for sample in samples.done for part in sample.seconds}
-    return {part: sum(sample.seconds.get(part, 0.0) for sample in samples.done) for part in sorted(parts)}
-
-
-def _retries(samples: EnvSamples) -> dict[str, int]:
-    counts = Counter[str]()
-    for sample in samples.done:
-        counts.update(sample.retries)
-    return dict(counts.most_common())
+    return compute
 
 
 def _score(samples: EnvSamples) -> Estimate:
@@ -359,30 +350,48 @@ COLUMNS = (
         ",.4f",
     ),
     Column(
-        "latency",
-        "request pk",
+        "latency_p50",
+        "request p50",
         "seconds",
-        "percentile k of the time from a request to its reply, retries included, over the turns of finished episodes",
-        _latency,
+        "median of the time from a request to its reply, retries included, over the turns of finished episodes",
+        _latency(50),
         ".3g",
-        family=True,
+        noted=True,
     ),
     Column(
+        "latency_p95",
+        "request p95",
         "seconds",
-        "seconds of k",
+        "95th percentile of the time from a request to its reply, retries included, over the turns of these episodes",
+        _latency(95),
+        ".3g",
+        noted=True,
+    ),
+    Column(
+        "seconds_policy",
+        "model time",
         "seconds",
-        "time that the finished episodes waited for the policy and for the environment, summed over episodes",
-        _seconds,
+        "time that the finished episodes waited for the policy, summed over episodes, which run side by side",
+        _total_of("seconds_policy"),
         ",.1f",
-        family=True,
+        noted=True,
+    ),
+    Column(
+        "seconds_env",
+        "environment time",
+        "seconds",
+        "time that the finished episodes waited for steps of the environment, summed over episodes",
+        _total_of("seconds_env"),
+        ",.1f",
+        noted=True,
     ),
     Column(
         "retries",
-        "retries after k",
+        "retries",
         "requests",
-        "requests of the finished episodes that were sent again, by cause",
-        _retries,
-        family=True,
+        "requests of the finished episodes that were sent again, after a failure or a rate limit",
+        lambda samples: sum(count for sample in samples.done for count in sample.retries.values()),
+        noted=True,
     ),
 )
 BY_KEY = {column.key: column for column in COLUMNS}

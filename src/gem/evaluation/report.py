@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -24,7 +24,7 @@ REPORT, MARKDOWN, LATEX = "report.json", "report.md", "report.tex"
 MAX_NOTE = 2_000  # characters of a note
 MAX_FAILED_SHARE = 0.02  # of the samples; above it the score is not to be trusted
 _COMPARED = {"name", "id", "wrappers", "score", "failed", "tasks"}  # what compare() reads of an environment
-_SHOWN = tuple(column for column in COLUMNS if not column.family)
+_SHOWN = tuple(column for column in COLUMNS if not column.family and not column.noted)
 
 Tasks: TypeAlias = Mapping[str, Mapping[str, Sequence[float]]]  # task id → "scores" and "solved" of its rollouts
 
@@ -41,6 +41,7 @@ class EnvScore:
         distinct: number of different tasks; equal episodes of several seeds are one.
         score … retries: see gem.evaluation.columns.
         if_failures_scored: the score if all failures had been 0, and if they had been 1.
+        retry_causes: cause → number of the retries.
         causes: reason → number of failed samples.
         models: name of a model, as the endpoint reported it with its replies → number of finished samples.
         bounds: lowest and highest possible score; None if they are unknown.
@@ -70,9 +71,12 @@ class EnvScore:
     tokens_cached: int
     tokens_reasoning: int
     cost: float
-    latency: Mapping[int, float]
-    seconds: Mapping[str, float]
-    retries: Mapping[str, int]
+    latency_p50: float
+    latency_p95: float
+    seconds_policy: float
+    seconds_env: float
+    retries: int
+    retry_causes: Mapping[str, int]
     causes: Mapping[str, int]
     models: Mapping[str, int]
     bounds: tuple[float, float] | None
@@ -113,6 +117,7 @@ def env_score(
         planned=sum(map(len, samples.values())),
         distinct=len(samples),
         if_failures_scored=(_with_failures(samples, 0.0), _with_failures(samples, 1.0)),
+        retry_causes=dict(_counter(s.retries for s in found.done).most_common()),
         causes=dict(Counter(str(s.failure) for s in found.failures).most_common()),
         models=dict(Counter(model for s in found.done for model in s.models).most_common()),
         bounds=bounds,
@@ -235,6 +240,13 @@ class EvalReport:
                 if column.family and env.done and (values := getattr(env, column.key)):
                     shown = ", ".join(f"{column.name[:-1]}{k} {column.text(value)}" for k, value in values.items())
                     lines.append(f"{env.name}: {shown}")
+            costs = [f"{c.name} {env.cell(c)} {c.unit}" for c in COLUMNS if c.noted and getattr(env, c.key) > 0]
+            if env.latency_p50 > 0:  # a model has replied
+                lines.append(f"{env.name}: {', '.join(costs)}")
+            if env.retry_causes:
+                lines.append(
+                    f"{env.name}: retries after {', '.join(f'{c} ({n:,})' for c, n in env.retry_causes.items())}"
+                )
             if env.failed:
                 low, high = env.if_failures_scored
                 cause = next(iter(env.causes))
@@ -285,6 +297,13 @@ def suite_of(tasks: Sequence[Tasks], values: Sequence[Mapping[str, Any]]) -> dic
         for column in COLUMNS
         if column.per_task
     }
+
+
+def _counter(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    found = Counter[str]()
+    for count in counts:
+        found.update(count)
+    return found
 
 
 def _with_failures(samples: Mapping[str, Sequence[Sample | None]], score: float) -> float:
