@@ -13,7 +13,8 @@ from gem.errors import BadValue, UnknownArgument
 from gem.evaluation import CostLimitReached, EvalReport, Price, evaluate, rescore
 from gem.evaluation.columns import Sample
 from gem.evaluation.cost import read_price, turn_cost
-from gem.evaluation.report import read_report
+from gem.evaluation.exchange.inspect_logs import export_inspect
+from gem.evaluation.report import env_score, read_report
 from gem.policies import Reply, Request
 from gem.trajectory import Trajectory, Turn, read_jsonl
 
@@ -214,6 +215,43 @@ def test_failed_attempts_are_paid_but_in_no_cost_of_an_environment(tmp_path):
     report = evaluate(policy, GAME, price=PRICE, limit=2, out=str(tmp_path / "run"), backoff=0.0)
     assert report.complete and report[GAME].failed == 0 and report.lost == pytest.approx(1.0)
     assert any("failed attempts have cost $1.0000 more" in note for note in report.notes())
+
+
+def test_the_report_has_cached_and_reasoning_tokens_times_and_retries():
+    usage = {
+        "prompt_tokens": 500,
+        "completion_tokens": 40,
+        "prompt_tokens_details": {"cached_tokens": 300},
+        "completion_tokens_details": {"reasoning_tokens": 30},
+        "retries": {"status 429": 2, "timeout": 1},
+    }
+    turns = [Turn("q", "a", usage=usage, seconds={"policy": k / 10, "env": 0.25}) for k in range(1, 21)]
+    samples = {"a": [Sample.of(Trajectory(turns=turns[:12]))], "b": [Sample.of(Trajectory(turns=turns[12:]))]}
+    scores = env_score(samples, name="x", id="x")
+    assert (scores.tokens_in, scores.tokens_cached) == (10_000, 6_000)
+    assert (scores.tokens_out, scores.tokens_reasoning) == (800, 600)
+    assert (scores.latency_p50, scores.latency_p95) == (1.0, 1.9)  # of 0.1, 0.2, … 2.0: the 10th and the 19th
+    assert (scores.seconds_policy, scores.seconds_env) == (pytest.approx(21.0), pytest.approx(5.0))
+    assert scores.retries == 60 and scores.retry_causes == {"status 429": 40, "timeout": 20}
+    notes = EvalReport(model="m", envs=[scores]).notes()
+    assert "x: retries after status 429 (40), timeout (20)" in notes
+    assert "x: request p50 1 s, request p95 1.9 s, model time 21.0 s, environment time 5.0 s" in notes
+
+
+def test_the_log_for_inspect_ai_has_the_tokens_in_its_accounting_and_the_cost(tmp_path):
+    def reply(episode: int, turn: int) -> Reply:
+        details = {"prompt_tokens_details": {"cached_tokens": 400_000}}
+        return Reply("a", usage={"prompt_tokens": 500_000, "completion_tokens": 100_000, **details})
+
+    run(Spender(reply), str(tmp_path / "run"), limit=1)
+    (file,) = export_inspect(str(tmp_path / "run"), str(tmp_path / "inspect"))
+    assert json.loads(file.read_text())["samples"][0]["model_usage"]["spender"] == {
+        "input_tokens": 100_000,
+        "input_tokens_cache_read": 400_000,
+        "output_tokens": 100_000,
+        "total_tokens": 600_000,
+        "total_cost": pytest.approx(0.2 + 0.2 + 0.8),
+    }
 
 
 FLAGS = ["eval", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"]

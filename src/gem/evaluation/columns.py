@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from gem.core import StopReason
-from gem.evaluation.cost import Price, turn_cost
+from gem.evaluation.cost import Price, total_cost
 from gem.evaluation.metrics import Estimate, mean_interval, pass_at_k, pass_hat_k
 from gem.policies.usage import retries_of, token_usage
 from gem.trajectory import Trajectory
@@ -76,7 +76,6 @@ class Sample:
         if trajectory.failure is not None:
             return cls(math.nan, turns=len(turns), failure=trajectory.failure)
         usages = [token_usage(turn.usage) for turn in turns]
-        costs = [turn_cost(turn, price) for turn in turns]
         retries = Counter[str]()
         for usage in usages:
             retries.update(retries_of(usage))
@@ -96,7 +95,7 @@ class Sample:
             models=tuple(sorted({turn.model for turn in turns if turn.model is not None})),
             tokens_cached=sum(usage.get("cached_tokens", 0) for usage in usages),
             tokens_reasoning=sum(usage.get("reasoning_tokens", 0) for usage in usages),
-            cost=None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
+            cost=total_cost(turns, price),
             requests=tuple(
                 turn.seconds["policy"]
                 for turn in turns
@@ -213,8 +212,8 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _cost(samples: EnvSamples) -> float:
-    costs = [sample.cost for sample in samples.done]
-    return math.nan if None in costs or not costs else sum(cost for cost in costs if cost is not None)
+    known = [sample.cost for sample in samples.done if sample.cost is not None]
+    return sum(known) if known and len(known) == len(samples.done) else math.nan
 
 
 def _latency(percentile: int) -> Callable[[EnvSamples], float]:

@@ -6,7 +6,7 @@ All amounts are US dollars. A cost that is not known is None, and never 0.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,13 @@ def turn_cost(turn: Turn, price: Price | None) -> float | None:
     """Return the cost of a turn: at a price, or without one what the endpoint has charged; None if it is not known."""
     usage = token_usage(turn.usage)
     return _cost(usage, len(turn.context), len(turn.sampled_ids), turn.finish, price)
+
+
+def total_cost(turns: Iterable[Turn], price: Price | None) -> float | None:
+    """Return the cost of turns; None if that of one is not known, or there is none."""
+    costs = [turn_cost(turn, price) for turn in turns]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known and len(known) == len(costs) else None
 
 
 def known_cost(trajectory: Trajectory, price: Price | None) -> float:

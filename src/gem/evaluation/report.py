@@ -240,9 +240,9 @@ class EvalReport:
                 if column.family and env.done and (values := getattr(env, column.key)):
                     shown = ", ".join(f"{column.name[:-1]}{k} {column.text(value)}" for k, value in values.items())
                     lines.append(f"{env.name}: {shown}")
-            costs = [f"{c.name} {env.cell(c)} {c.unit}" for c in COLUMNS if c.noted and getattr(env, c.key) > 0]
             if env.latency_p50 > 0:  # a model has replied
-                lines.append(f"{env.name}: {', '.join(costs)}")
+                times = [f"{c.name} {env.cell(c)} s" for c in COLUMNS if c.noted and c.unit == "seconds"]
+                lines.append(f"{env.name}: {', '.join(times)}")
             if env.retry_causes:
                 lines.append(
                     f"{env.name}: retries after {', '.join(f'{c} ({n:,})' for c, n in env.retry_causes.items())}"

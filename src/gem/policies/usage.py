@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, TypeGuard
 
@@ -61,6 +61,14 @@ def token_usage(reported: Any) -> dict[str, Any]:
     kept |= {"total_tokens": total} if _is_count(total) else {}
     kept |= {name: count for name, count in found.items() if count is not None}
     return kept if (cost := _cost(reported)) is None else {**kept, "cost": cost}
+
+
+def total_usage(usages: Iterable[Any]) -> dict[str, int]:
+    """Return the sums of the token counts of several replies, for the counts that one of them reports."""
+    counts = [token_usage(usage) for usage in usages]
+    return {
+        name: sum(count.get(name, 0) for count in counts) for name in _PLACES if any(name in count for count in counts)
+    }
 
 
 def retries_of(usage: Mapping[str, Any]) -> dict[str, int]:

@@ -20,6 +20,7 @@ from gem._internal.folders import write_text
 from gem._internal.inbound import REPLY, loads, read_json, read_member, shaped
 from gem.errors import BadValue
 from gem.evaluation.columns import COLUMNS, Sample
+from gem.evaluation.cost import Price, price_of
 from gem.evaluation.exchange.messages import (
     episode_of,
     evaluation_episodes,
@@ -80,7 +81,7 @@ def _log(
     samples = []
     for trajectory in played:
         count[str(trajectory.group_id)] += 1
-        samples.append(_sample(trajectory, count[str(trajectory.group_id)]))
+        samples.append(_sample(trajectory, count[str(trajectory.group_id)], price_of(settings)))
     return {
         "version": 2,
         "status": "success" if report.get("complete") else "cancelled",
@@ -115,13 +116,12 @@ def _metrics(name: str, estimate: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, "scorer": name, "params": {}, "metrics": metrics}
 
 
-def _sample(trajectory: Trajectory, epoch: int) -> dict[str, Any]:
+def _sample(trajectory: Trajectory, epoch: int, price: Price | None) -> dict[str, Any]:
     listed = list(messages_of(trajectory))
     messages = [_message(message) for message, _ in listed]
     first = next((i for i, (_, turn) in enumerate(listed) if turn is not None), len(listed))
     model = trajectory.model or "unknown"
-    outcome = Sample.of(replace(trajectory, failure=None))
-    tokens_in, tokens_out = outcome.tokens_in, outcome.tokens_out
+    outcome = Sample.of(trajectory, price)
     sample: dict[str, Any] = {
         "id": str(trajectory.group_id),
         "epoch": epoch,
@@ -130,9 +130,7 @@ def _sample(trajectory: Trajectory, epoch: int) -> dict[str, Any]:
         "messages": messages,
         "output": {"model": model, "choices": []},
         "metadata": {"env": trajectory.env_id, "seed": trajectory.seed, "stop_reason": trajectory.stop_reason},
-        "model_usage": {
-            model: {"input_tokens": tokens_in, "output_tokens": tokens_out, "total_tokens": tokens_in + tokens_out}
-        },
+        "model_usage": {model: _usage(outcome)},
     }
     if trajectory.turns:
         said = [message for message, (_, turn) in zip(messages, listed, strict=True) if turn is not None]
@@ -148,6 +146,18 @@ def _sample(trajectory: Trajectory, epoch: int) -> dict[str, Any]:
     if trajectory.stop_reason in _LIMITS:
         sample["limit"] = {"type": _LIMITS[trajectory.stop_reason], "limit": 0}
     return sample
+
+
+def _usage(outcome: Sample) -> dict[str, Any]:
+    """Return the tokens as inspect-ai counts them since 2026: ``input_tokens`` are those that no cache served."""
+    found = {
+        "input_tokens": outcome.tokens_in - outcome.tokens_cached,
+        "output_tokens": outcome.tokens_out,
+        "total_tokens": outcome.tokens_in + outcome.tokens_out,
+        "input_tokens_cache_read": outcome.tokens_cached,
+        "reasoning_tokens": outcome.tokens_reasoning,
+    }
+    return found if outcome.cost is None else {**found, "total_cost": outcome.cost}
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gem.errors import require
-from gem.policies.usage import token_usage
+from gem.policies.usage import total_usage
 from gem.trajectory import Trajectory, Turn
 
 logger = logging.getLogger(__name__)
@@ -151,12 +151,7 @@ def _of_model(trajectory: Trajectory, turns: list[Turn]) -> dict[str, Any]:
 
 
 def _usage(turns: list[Turn]) -> dict[str, int]:
-    counts = [token_usage(turn.usage) for turn in turns]
-    return {
-        attribute: sum(count.get(name, 0) for count in counts)
-        for name, attribute in _USAGE.items()
-        if any(name in count for count in counts)
-    }
+    return {_USAGE[name]: count for name, count in total_usage(turn.usage for turn in turns).items()}
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
