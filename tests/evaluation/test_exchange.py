@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -178,3 +179,27 @@ class TestRealPackages:
         own = [[pass_at_k(n, c, k), pass_hat_k(n, c, k)] for n, c, k in counts]
         assert len(counts) > 100
         assert found == [pytest.approx(pair, abs=1e-9) for pair in own]
+
+
+def test_a_row_for_a_leaderboard_has_the_scores_versions_and_hashes_of_a_run(run, tmp_path, capsys):
+    evaluate("random", GAME, limit=4, out=str(tmp_path / "other"))
+    rows = str(tmp_path / "rows.jsonl")
+    assert main(["eval", "export", str(run), str(tmp_path / "other"), "--leaderboard", "--out", rows]) == 0
+    first, second = map(json.loads, Path(rows).read_text().splitlines())
+    report, settings = (json.loads((run / name).read_text()) for name in ("report.json", "eval.json"))
+    assert (first["model"], second["model"], first["gem"]) == ("Guesser", "random", settings["gem"])
+    for row, env, planned in zip(first["envs"], report["envs"], settings["envs"], strict=True):
+        assert {key: row[key] for key in ("score", "solved", "done", "failed", "tokens_in", "cost")} == {
+            key: env[key] for key in ("score", "solved", "done", "failed", "tokens_in", "cost")
+        }
+        assert (row["hash"], row["versions"]) == (planned["hash"], planned["versions"])
+    assert first["records"] == hashlib.sha256((run / "trajectories.jsonl").read_bytes()).hexdigest()
+    assert main(["eval", "export", str(run), "--leaderboard"]) == 0
+    assert json.loads((run / "leaderboard.jsonl").read_text()) == first
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("flags", [["--leaderboard", "--format", "inspect"], []])
+def test_an_export_has_one_format(flags, run, capsys):
+    assert main(["eval", "export", str(run), *flags]) == 2
+    assert "--leaderboard" in capsys.readouterr().err

@@ -25,6 +25,7 @@ grades recorded transcripts again with the installed graders; `export` writes lo
   gem eval compare evals/my-model evals/other-model
   gem eval rescore evals/my-model
   gem eval export evals/my-model --format inspect
+  gem eval export evals/my-model evals/other-model --leaderboard --out rows.jsonl
   gem eval import logs/2026-01-02_task.json outputs/run/traces.jsonl --out imported
 """
 
@@ -73,12 +74,24 @@ from gem.policies import Policy
 WORDS = {
     "compare": (),
     "rescore": ("out", "concurrency", "env_timeout", "trust"),
-    "export": ("out", "format"),
+    "export": ("out", "format", "leaderboard"),
     "import": ("out",),
 }
 USAGE = "compare RUN RUN…, rescore RUN, export RUN, import FILE…"
 LIMIT, ROLLOUTS, RETRIES = 100, 1, 2
-NOT_KEPT = ("words", "format", "out", "resume", "trust", "json", "allow_failures", "detect", "data", "skip_bad_rows")
+NOT_KEPT = (
+    "words",
+    "format",
+    "leaderboard",
+    "out",
+    "resume",
+    "trust",
+    "json",
+    "allow_failures",
+    "detect",
+    "data",
+    "skip_bad_rows",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +144,7 @@ class Config(DataFlags):
     detect: float | None = flag(None, help="print how many tasks it takes to detect this difference between two models")
     out: str | None = flag(None, help="folder for the records and the report [default: evals/MODEL]")
     format: Literal["inspect", "verifiers"] | None = flag(None, help="of export: a log of inspect-ai, or of verifiers")
+    leaderboard: bool = flag(False, help="of export: one row of JSON per evaluation, with its versions and hashes")
     resume: str | None = flag(None, help="folder of an evaluation to continue; other flags may not change its settings")
     trust: bool = flag(False, help=f"with --resume, rescore and --checkpoint: {TRUST}")
     json: bool = flag(False, help="print the report as JSON, and the progress on stderr")
@@ -140,8 +154,7 @@ def run(config: Config) -> int:
     if config.words:
         return _word(config)
     console = plain_console(stderr=config.json)
-    if config.format is not None:
-        raise BadValue("--format has no effect without export")
+    refuse([name for name in ("format", "leaderboard") if getattr(config, name)], "without export")
     settings = _settings(config)
     if config.trust and config.resume is None and "checkpoint" not in settings:
         refuse(["trust"], "without --resume, rescore or --checkpoint")
@@ -259,7 +272,7 @@ def _word(config: Config) -> int:
     if word == "compare":
         print_comparison(paths, config.json)
     elif word == "export":
-        export(paths, config.format, config.out)
+        export(paths, config.format, config.out, config.leaderboard)
     elif word == "import":
         import_files(paths, config.out)
     else:

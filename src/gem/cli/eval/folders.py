@@ -17,6 +17,8 @@ from gem.cli.output import print_json
 from gem.errors import BadValue
 from gem.evaluation import compare, rescore
 from gem.evaluation.exchange.inspect_logs import export_inspect, read_inspect
+from gem.evaluation.exchange.leaderboard import FILE as LEADERBOARD
+from gem.evaluation.exchange.leaderboard import export_leaderboard
 from gem.evaluation.exchange.verifiers_traces import TRACES, export_verifiers, read_verifiers
 from gem.evaluation.records import TRAJECTORIES, check_free
 from gem.evaluation.report import MAX_NOTE
@@ -72,10 +74,17 @@ def print_rescored(
         console.print(clip(one_line(line), MAX_NOTE), soft_wrap=True)
 
 
-def export(paths: list[str], format: str | None, out: str | None) -> None:
-    """Write an evaluation in the format of another tool. Raises BadValue for a folder without one."""
+def export(paths: list[str], format: str | None, out: str | None, leaderboard: bool) -> None:
+    """Write an evaluation in the format of another tool, or rows for a leaderboard. Raises BadValue for no evaluation."""
+    if leaderboard:
+        if not paths or format is not None:
+            raise BadValue("export --leaderboard takes folders of evaluations, and no --format")
+        if out is not None and Path(out).exists():
+            raise BadValue(f"{out} exists; choose another file with --out")
+        print(export_leaderboard(paths, out or str(plain(Path(paths[0], LEADERBOARD)))))
+        return
     if len(paths) != 1 or format is None:
-        raise BadValue("export takes the folder of one evaluation, and --format inspect or --format verifiers")
+        raise BadValue("export takes the folder of one evaluation, and --format inspect or verifiers, or --leaderboard")
     path = paths[0].rstrip("/")
     out = out or str(plain(Path(path, format)))
     for file in (export_inspect if format == "inspect" else export_verifiers)(path, out):
