@@ -13,6 +13,7 @@ import pytest
 
 from gem.evaluation import EvalEnv, compare, evaluate
 from gem.evaluation.columns import COLUMNS, EnvSamples, Sample
+from gem.evaluation.cost import Price
 from gem.evaluation.exchange.inspect_logs import export_inspect
 from gem.evaluation.exchange.verifiers_traces import export_verifiers
 from gem.evaluation.metrics import Estimate
@@ -22,6 +23,7 @@ from gem.policies import Reply
 from gem.trajectory import Trajectory
 
 GAME, QUIZ = "game:GuessTheNumber-v0-easy", "logic:Rules"
+PRICE = Price(input=2.0, output=8.0, cached_input=0.5)
 KEYS = [column.key for column in COLUMNS]
 
 
@@ -43,7 +45,10 @@ class Mixed:
 
     def reply(self, episode, turn):
         ending = self.endings[episode % len(self.endings) if turn else 0]
-        return Reply(usage={"prompt_tokens": 5 + turn, "completion_tokens": 1 + episode}, **ending)
+        usage = {"prompt_tokens": 5 + turn, "completion_tokens": 1 + episode, "retries": {"status 429": 1}}
+        usage["prompt_tokens_details"] = {"cached_tokens": 2 + turn}
+        usage["completion_tokens_details"] = {"reasoning_tokens": 1}
+        return Reply(usage=usage, **ending)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +56,7 @@ def folder(tmp_path_factory):
     """Twenty seeds of a game with ten different episodes, and a quiz."""
     path = tmp_path_factory.mktemp("evaluation") / "run"
     envs = [GAME, EvalEnv(id=QUIZ, limit=6), EvalEnv(id=GAME, wrappers="concat", limit=10)]
-    evaluate(Mixed(), envs, limit=20, rollouts=2, retries=0, out=str(path))
+    evaluate(Mixed(), envs, limit=20, rollouts=2, retries=0, price=PRICE, out=str(path))
     return path
 
 
@@ -68,7 +73,7 @@ def samples_of(folder: Path, report) -> list[EnvSamples]:
         tasks: dict[str, list[Sample]] = {}
         for number in range(first, first + env["planned"]):
             if number in records:
-                tasks.setdefault(records[number].group_id, []).append(Sample.of(records[number]))
+                tasks.setdefault(records[number].group_id, []).append(Sample.of(records[number], PRICE))
         failed = {f"failed {n}": [Sample.of(Trajectory(failure="down"))] for n in range(env["failed"])}
         found.append(EnvSamples({**tasks, **failed}, env["bounds"] and tuple(env["bounds"])))
         first += env["planned"]
@@ -112,6 +117,11 @@ def test_a_number_is_equal_in_the_tables_of_a_report(column, folder, report):
                     f"{column.name[:-1]}{k} {column.text(value)}" in line for line in lines if env["name"] in line
                 )
             continue
+        if column.noted:
+            assert column.key == "retries" or any(
+                f"{column.name} {column.text(env[column.key])} s" in line for line in lines if env["name"] in line
+            )
+            continue
         cells = [cell.strip() for cell in lines[4 + i].strip("|").split("|")]
         out_of = f"/{env[column.out_of]}" if column.out_of else ""
         assert cells[heads.index(column.name)] == column.text(env[column.key]) + out_of
@@ -142,7 +152,13 @@ def test_a_number_is_equal_in_an_export_to_inspect(column, folder, report, tmp_p
         samples = [sample for sample in log["samples"] if "error" not in sample]
         assert len(samples) == env["done"] and len(log["samples"]) == env["done"] + env["failed"]
         usage = [sample["model_usage"]["mixed"] for sample in samples]
-        assert sum(each["input_tokens"] for each in usage) == env["tokens_in"]
+        cached = sum(each["input_tokens_cache_read"] for each in usage)
+        assert (cached, sum(each["input_tokens"] for each in usage) + cached) == (
+            env["tokens_cached"],
+            env["tokens_in"],
+        )
+        assert sum(each["reasoning_tokens"] for each in usage) == env["tokens_reasoning"]
+        assert sum(each["total_cost"] for each in usage) == pytest.approx(env["cost"])
         assert sum(each["output_tokens"] for each in usage) == env["tokens_out"]
 
 

@@ -250,6 +250,7 @@ def test_the_log_for_inspect_ai_has_the_tokens_in_its_accounting_and_the_cost(tm
         "input_tokens_cache_read": 400_000,
         "output_tokens": 100_000,
         "total_tokens": 600_000,
+        "reasoning_tokens": 0,
         "total_cost": pytest.approx(0.2 + 0.2 + 0.8),
     }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -73,14 +73,9 @@ class Sample:
             price: of the model; None takes the cost that the endpoint has charged, if it says so.
         """
         turns = trajectory.turns
-        if trajectory.failure is not None:
-            return cls(math.nan, turns=len(turns), failure=trajectory.failure)
         usages = [token_usage(turn.usage) for turn in turns]
-        retries = Counter[str]()
-        for usage in usages:
-            retries.update(retries_of(usage))
         return cls(
-            trajectory.total_reward,
+            trajectory.total_reward if trajectory.failure is None else math.nan,
             trajectory.solved,
             len(turns),
             any(turn.finish == "length" for turn in turns),
@@ -92,7 +87,8 @@ class Sample:
                 usage.get("completion_tokens") or len(turn.sampled_ids)
                 for usage, turn in zip(usages, turns, strict=True)
             ),
-            models=tuple(sorted({turn.model for turn in turns if turn.model is not None})),
+            trajectory.failure,
+            tuple(sorted({turn.model for turn in turns if turn.model is not None})),
             tokens_cached=sum(usage.get("cached_tokens", 0) for usage in usages),
             tokens_reasoning=sum(usage.get("reasoning_tokens", 0) for usage in usages),
             cost=total_cost(turns, price),
@@ -103,8 +99,16 @@ class Sample:
             ),
             seconds_policy=sum(turn.seconds.get("policy", 0.0) for turn in turns),
             seconds_env=sum(turn.seconds.get("env", 0.0) for turn in turns),
-            retries=dict(retries),
+            retries=summed(map(retries_of, usages)),
         )
+
+
+def summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sum of counts by name, the most frequent first."""
+    found = Counter[str]()
+    for count in counts:
+        found.update(count)
+    return dict(found.most_common())
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,7 +17,7 @@ from gem._internal.folders import plain
 from gem._internal.inbound import read_json
 from gem._internal.text import clip, counted, one_line
 from gem.errors import BadValue
-from gem.evaluation.columns import BY_KEY, COLUMNS, Column, EnvSamples, Sample
+from gem.evaluation.columns import BY_KEY, COLUMNS, Column, EnvSamples, Sample, summed
 from gem.evaluation.metrics import Estimate, suite_mean, task_means
 
 REPORT, MARKDOWN, LATEX = "report.json", "report.md", "report.tex"
@@ -117,7 +117,7 @@ def env_score(
         planned=sum(map(len, samples.values())),
         distinct=len(samples),
         if_failures_scored=(_with_failures(samples, 0.0), _with_failures(samples, 1.0)),
-        retry_causes=dict(_counter(s.retries for s in found.done).most_common()),
+        retry_causes=summed(s.retries for s in found.done),
         causes=dict(Counter(str(s.failure) for s in found.failures).most_common()),
         models=dict(Counter(model for s in found.done for model in s.models).most_common()),
         bounds=bounds,
@@ -297,13 +297,6 @@ def suite_of(tasks: Sequence[Tasks], values: Sequence[Mapping[str, Any]]) -> dic
         for column in COLUMNS
         if column.per_task
     }
-
-
-def _counter(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
-    found = Counter[str]()
-    for count in counts:
-        found.update(count)
-    return found
 
 
 def _with_failures(samples: Mapping[str, Sequence[Sample | None]], score: float) -> float:

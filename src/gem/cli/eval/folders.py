@@ -75,7 +75,7 @@ def print_rescored(
 
 
 def export(paths: list[str], format: str | None, out: str | None, leaderboard: bool) -> None:
-    """Write an evaluation in the format of another tool, or rows for a leaderboard. Raises BadValue without a report."""
+    """Write an evaluation as another tool reads it, or rows for a leaderboard. Raises BadValue without a report."""
     if leaderboard:
         if not paths or format is not None:
             raise BadValue("export --leaderboard takes folders of evaluations, and no --format")
