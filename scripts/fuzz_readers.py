@@ -54,6 +54,7 @@ from gem.envs.questions.math_visual_env import read_image
 from gem.envs.web.wiki.mediawiki import MediaWikiTrawler
 from gem.errors import BadAction, BadValue, CallerError, EndpointError, GemError, SandboxError, ToolError
 from gem.evaluation import compare
+from gem.evaluation.cost import read_price
 from gem.evaluation.exchange import inspect_logs, verifiers_traces
 from gem.evaluation.records import read_records, read_settings
 from gem.evaluation.report import read_report
@@ -469,6 +470,7 @@ READERS: dict[str, Reader] = {
     "bench_compose": Reader(file(bench_task, "docker-compose.yaml", **BENCH), CallerError),
     "bench_tests": Reader(file(bench_task, "tests/test_a.py", **BENCH), CallerError),
     "bench_solution": Reader(file(bench_task, "solution.yaml", **BENCH), CallerError),
+    "prices": Reader(file(lambda path: read_price(str(path), "m"), "prices.toml"), CallerError),
     "suite": Reader(file(lambda path: load_suite(str(path)), "suite.toml"), CallerError),
     "train_config": Reader(file(train_config, "train.toml"), CallerError),
     # requests, and the answers of servers

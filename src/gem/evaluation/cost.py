@@ -74,13 +74,22 @@ def read_price(path: str, model: str) -> Price:
         known = list(data) if isinstance(data, Mapping) else []
         example = f'["{model}"]\ninput = 2.0\noutput = 8.0\ncached_input = 0.5'.replace("\n", "; ")
         raise BadValue(f"{path} has no price of {model!r}{did_you_mean(model, known)}; per million tokens: {example}")
-    check_keys(f"{path}: {model}", data[model], Price.__dataclass_fields__)
-    if not data[model].keys() >= {"input", "output"}:
-        raise BadValue(f"{path}: {model} needs the prices of input and output")
+    return _price(f"{path}: {model}", data[model])
+
+
+def price_of(settings: Mapping[str, Any]) -> Price | None:
+    """Return the price in the settings of an evaluation; None without one. Raises CallerError for anything else."""
+    return None if settings.get("price") is None else _price("price", settings["price"])
+
+
+def _price(where: str, data: Any) -> Price:
+    if not isinstance(data, Mapping) or not data.keys() >= {"input", "output"}:
+        raise BadValue(f"{where} needs the prices of input and output")
+    check_keys(where, data, Price.__dataclass_fields__)
     try:
-        return Price(**data[model])
+        return Price(**data)
     except BadValue as e:
-        raise BadValue(f"{path}: {model}: {e}") from e
+        raise BadValue(f"{where}: {e}") from e
 
 
 def turn_cost(turn: Turn, price: Price | None) -> float | None:
@@ -99,11 +108,6 @@ def total_cost(turns: Iterable[Turn], price: Price | None) -> float | None:
 def known_cost(trajectory: Trajectory, price: Price | None) -> float:
     """Return the cost of an episode, as far as it is known."""
     return sum(turn_cost(turn, price) or 0.0 for turn in trajectory.turns)
-
-
-def price_of(settings: Mapping[str, Any]) -> Price | None:
-    """Return the price in the settings of an evaluation; None without one."""
-    return Price(**settings["price"]) if settings.get("price") else None
 
 
 def _cost(usage: Mapping[str, Any], fed: int, sampled: int, finish: str | None, price: Price | None) -> float | None:

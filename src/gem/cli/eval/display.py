@@ -78,7 +78,9 @@ class Display:
         tokens = (total(report, "tokens_out") - total(before, "tokens_out")) / seconds
         left = f", {(planned - done) / rate:.0f} s left" if rate > 0 and done < planned else ""
         failed = total(report, "failed")
-        return f"{done}/{planned} done, {failed} failed, {rate:.1f} samples/s, {tokens:.0f} tokens/s{left}"
+        spent = report.lost + sum(env.cost for env in report.envs if env.cost > 0)  # NaN if unknown
+        cost = f", ${spent:,.4f}" if spent else ""
+        return f"{done}/{planned} done, {failed} failed, {rate:.1f} samples/s, {tokens:.0f} tokens/s{cost}{left}"
 
 
 def total(report: EvalReport, name: str) -> int:
