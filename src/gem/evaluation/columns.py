@@ -192,7 +192,7 @@ class Column:
             return ""
         if isinstance(value, Estimate):
             return str(value)
-        is_mean = self.form == "," and value != int(value)  # of counts, over seeds
+        is_mean = self.form == "," and value % 1 != 0  # of counts, over seeds
         return format(value, ",.1f" if is_mean else self.form)
 
 
