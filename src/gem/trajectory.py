@@ -56,7 +56,8 @@ class Turn:
         policy_version: number of policy updates before the action.
         role: role of a text observation: "user", or "tool" for a tool result.
         dropped: number of the oldest turns omitted from the context.
-        usage: token counts that an endpoint reported; empty if none.
+        usage: token counts that an endpoint reported, as gem.policies.usage names them; and under "retries" how often
+            the request was sent again, by cause. Empty if there is nothing.
         message: the reply as a message, where an endpoint returned tool calls or reasoning; else None.
         tool_calls: the calls that ToolEnvWrapper found in the action, each with its name, arguments and fault (a
             ToolErrorType, or None for a successful call). The results are in the next observation.

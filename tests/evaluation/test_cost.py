@@ -238,6 +238,22 @@ def test_the_report_has_cached_and_reasoning_tokens_times_and_retries():
     assert "x: request p50 1 s, request p95 1.9 s, model time 21.0 s, environment time 5.0 s" in notes
 
 
+def test_requests_that_were_sent_again_are_counted_by_cause(tmp_path):
+    pytest.importorskip("aiohttp", reason="needs the extra [eval]")
+    from gem.policies import Endpoint, EndpointPolicy
+    from gem.testing.fakes import FakeEndpoint
+    from gem.testing.fakes.endpoint import Answer
+
+    answers = ["a", Answer(status=503), Answer(status=503), Answer(body="<html>"), "b", Answer(status=429), "c"]
+    with FakeEndpoint(answers) as server, Endpoint(server.url, "m", backoff=0.001) as endpoint:
+        report = evaluate(EndpointPolicy(endpoint), "qa:Facts", limit=3, concurrency=1, out=str(tmp_path / "run"))
+    facts = report["qa:Facts"]
+    assert facts.retry_causes == {"status 503": 2, "invalid reply": 1, "status 429": 1} and facts.retries == 4
+    assert "qa:Facts: retries after status 503 (2), invalid reply (1), status 429 (1)" in report.notes()
+    recorded = [t.turns[0].usage.get("retries") for t in read_jsonl(tmp_path / "run" / "trajectories.jsonl")]
+    assert recorded == [None, {"status 503": 2, "invalid reply": 1}, {"status 429": 1}]
+
+
 def test_the_log_for_inspect_ai_has_the_tokens_in_its_accounting_and_the_cost(tmp_path):
     def reply(episode: int, turn: int) -> Reply:
         details = {"prompt_tokens_details": {"cached_tokens": 400_000}}

@@ -14,6 +14,7 @@ import random
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
@@ -48,6 +49,7 @@ class HttpRequest:
         timeout: seconds per attempt.
         connect_timeout: seconds to open a connection. None means 0.9 * timeout.
         secret: text to remove from error messages; an empty string removes nothing.
+        failures: RequestError.cause → number of attempts that failed so far, which the client counts.
     """
 
     method: str
@@ -58,6 +60,7 @@ class HttpRequest:
     params: Mapping[str, str] = field(default_factory=dict, repr=False)
     secret: str = field(default="", repr=False)
     connect_timeout: float | None = None
+    failures: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
 
     def redact(self, text: str) -> str:
         """Return the text with the secret, plain or URL-quoted, replaced by an ellipsis."""
@@ -91,6 +94,13 @@ class RequestError(Exception):
         super().__init__(reason)
         self.retryable, self.retry_after, self.timed_out, self.status = retryable, retry_after, timed_out, status
         self.body = body
+
+    @property
+    def cause(self) -> str:
+        """A short name of what went wrong, the same for all failures of its kind."""
+        if self.status == 200:
+            return "invalid reply"
+        return f"status {self.status}" if self.status else "timeout" if self.timed_out else "connection"
 
 
 class HttpClient:
@@ -203,6 +213,7 @@ class HttpClient:
                 try:
                     return parse(await background.resource.send_once(request, self.max_body))
                 except RequestError as error:
+                    request.failures[error.cause] += 1
                     if attempt == self.retries or not self.should_retry(error):
                         raise self.failure_error(request, error, attempt + 1) from None
                     pause = self._retry_delay(attempt, error.retry_after)

@@ -78,7 +78,10 @@ def parse_completion(request: HttpRequest, body: bytes) -> Completion:
     """
     text = body.decode("utf-8-sig", "replace")
     try:
-        return _completion(loads(text, "the reply", _BOUNDS))
+        completion = _completion(loads(text, "the reply", _BOUNDS))
+        if request.failures:
+            completion.usage["retries"] = dict(request.failures)
+        return completion
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as e:
         if isinstance(e, BadInput) and e.limit in (_BOUNDS.depth, LONGEST_INT) and '"choices"' in text:
             logger.warning("%s: %s; it counts as an empty reply", request.url, e)
