@@ -15,7 +15,8 @@ import pytest
 from gem.cli import main
 from gem.cli.eval.command import Config
 from gem.cli.flags import parse
-from gem.evaluation import load_suite
+from gem.evaluation import Price, load_suite
+from gem.evaluation.cost import read_price
 from gem.trajectory import read_jsonl
 
 GAME = "game:GuessTheNumber-v0-easy"
@@ -182,7 +183,10 @@ def test_the_commands_and_the_suite_of_the_page_are_valid(tmp_path):
     assert len(commands) >= 4
     for command in commands:
         parse(Config, shlex.split(command), prog="gem eval")
-    (tmp_path / "suite.toml").write_text(re.search(r"```toml\n(.*?)```", page, re.DOTALL)[1])
+    prices, suite = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "prices.toml").write_text(prices)
+    assert read_price(str(tmp_path / "prices.toml"), "my-model") == Price(input=2.0, output=8.0, cached_input=0.5)
+    (tmp_path / "suite.toml").write_text(suite)
     assert len(load_suite(str(tmp_path / "suite.toml"))) == 4
 
 
