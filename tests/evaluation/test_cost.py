@@ -231,11 +231,11 @@ def test_the_report_has_cached_and_reasoning_tokens_times_and_retries():
     assert (scores.tokens_in, scores.tokens_cached) == (10_000, 6_000)
     assert (scores.tokens_out, scores.tokens_reasoning) == (800, 600)
     assert (scores.latency_p50, scores.latency_p95) == (1.0, 1.9)  # of 0.1, 0.2, … 2.0: the 10th and the 19th
-    assert (scores.seconds_policy, scores.seconds_env) == (pytest.approx(21.0), pytest.approx(5.0))
+    assert (scores.seconds_policy, scores.seconds_env) == (pytest.approx(10.5), pytest.approx(2.5))
     assert scores.retries == 60 and scores.retry_causes == {"status 429": 40, "timeout": 20}
     notes = EvalReport(model="m", envs=[scores]).notes()
     assert "x: retries after status 429 (40), timeout (20)" in notes
-    assert "x: request p50 1 s, request p95 1.9 s, model time 21.0 s, environment time 5.0 s" in notes
+    assert "x: request p50 1 s, request p95 1.9 s, model time 10.5 s, environment time 2.5 s" in notes
 
 
 def test_requests_that_were_sent_again_are_counted_by_cause(tmp_path):

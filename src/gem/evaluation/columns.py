@@ -228,6 +228,14 @@ def _latency(percentile: int) -> Callable[[EnvSamples], float]:
     return compute
 
 
+def _seconds(part: str) -> Callable[[EnvSamples], float]:
+    def compute(samples: EnvSamples) -> float:
+        # Without a model, other episodes of the batch decide the time.
+        return _mean([getattr(sample, f"seconds_{part}") for sample in samples.done if sample.requests])
+
+    return compute
+
+
 def _score(samples: EnvSamples) -> Estimate:
     scores = [[sample.score for sample in rollouts] for rollouts in samples.scored.values()]
     return mean_interval(scores, bounds=samples.bounds) if scores else _UNKNOWN
@@ -374,8 +382,8 @@ COLUMNS = (
         "seconds_policy",
         "model time",
         "seconds",
-        "time that the finished episodes waited for the policy, summed over episodes, which run side by side",
-        _total_of("seconds_policy"),
+        "mean time that a finished episode waited for the model; empty if no model has replied",
+        _seconds("policy"),
         ",.1f",
         noted=True,
     ),
@@ -383,8 +391,8 @@ COLUMNS = (
         "seconds_env",
         "environment time",
         "seconds",
-        "time that the finished episodes waited for steps of the environment, summed over episodes",
-        _total_of("seconds_env"),
+        "mean time that a finished episode waited for steps of the environment; empty if no model has replied",
+        _seconds("env"),
         ",.1f",
         noted=True,
     ),
