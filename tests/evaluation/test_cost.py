@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable
 
@@ -98,6 +99,8 @@ cached_input = 0.5
 
 @pytest.mark.parametrize(("name", "text"), [("prices.json", json.dumps(PRICES)), ("prices.toml", TOML)])
 def test_prices_are_read_from_json_and_toml(name, text, tmp_path):
+    if name.endswith(".toml"):
+        pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")
     (tmp_path / name).write_text(text)
     assert read_price(str(tmp_path / name), "gpt-4.1") == PRICE
     assert read_price(str(tmp_path / name), "small").cached_input is None
@@ -280,7 +283,7 @@ FLAGS = ["eval", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"]
         (["--price-in", "1"], "give both --price-in and --price-out"),
         (["--price-in", "1", "--price-out", "-1"], "--price-out must be dollars >= 0"),
         (["--price-in", "1", "--price-out", "1", "--prices", "p.toml"], "not both"),
-        (["--prices", "none.toml"], "cannot read the prices in none.toml"),
+        (["--prices", "none.json"], "cannot read the prices in none.json"),
         (["--cost-limit", "0"], "--cost-limit must be dollars above 0"),
     ],
 )
