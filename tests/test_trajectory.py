@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gem.core import StopReason
 from gem.errors import BadValue
 from gem.messages import ToolErrorType
-from gem.trajectory import TokenSequence, Trajectory, Turn, read_jsonl, write_jsonl
+from gem.trajectory import ScoreCheck, TokenSequence, Trajectory, Turn, read_jsonl, write_jsonl
 
 
 def turn(prompt: list[int], sampled: list[int], reward: float | None = 0.0) -> Turn:
@@ -49,6 +49,8 @@ def turns(draw: st.DrawFn) -> list[Turn]:
                 invalid=draw(st.none() | st.text()),
                 seconds={"policy": draw(st.floats(0, 9))},
                 policy_version=draw(st.integers(0, 9)),
+                explanation=draw(st.none() | st.text()),
+                checks=draw(st.lists(st.builds(ScoreCheck, st.text(), st.booleans(), st.text()), max_size=2)),
             )
         )
         before = prompt + sampled
@@ -170,6 +172,39 @@ def test_json_text_round_trips_without_loss(trajectories):
 def test_the_name_of_a_reward_part_may_start_with_a_dollar_sign():
     trajectory = Trajectory(turns=[Turn("observation", "action", reward_parts={"$": 0.5, "format": 0.25})])
     assert Trajectory.from_json(json.loads(json.dumps(trajectory.to_json()))) == trajectory
+
+
+def test_a_record_of_a_version_without_explanations_is_read():
+    made = Trajectory("a", turns=[turn([1], [2])])
+    data = json.loads(json.dumps(made.to_json()))
+    del data["turns"][0]["explanation"], data["turns"][0]["checks"]
+    assert Trajectory.from_json(data) == made
+
+
+def test_checks_are_a_list_of_objects_in_json():
+    (data,) = Trajectory(turns=[Turn("a", "b", checks=[ScoreCheck("unit tests", False, "2 of 3")])]).to_json()["turns"]
+    assert data["checks"] == [{"name": "unit tests", "passed": False, "detail": "2 of 3"}]
+
+
+def test_checks_are_read_from_a_mapping_or_a_list():
+    assert ScoreCheck.read({"format": True, "database": False}) == [
+        ScoreCheck("format", True),
+        ScoreCheck("database", False),
+    ]
+    listed = [{"name": "format", "passed": True}, {"name": "database", "passed": False, "detail": "2 rows"}]
+    assert ScoreCheck.read(listed) == [ScoreCheck("format", True), ScoreCheck("database", False, "2 rows")]
+
+
+@pytest.mark.parametrize("checks", [3, "passed", ["a"], {"a": "wrong"}, {1: True}, [{"name": "a"}], [{"passed": True}]])
+def test_other_values_are_no_checks(checks):
+    with pytest.raises(BadValue, match="not checks"):
+        ScoreCheck.read(checks)
+
+
+def test_many_and_long_checks_are_cut_and_the_failed_ones_are_kept():
+    read = ScoreCheck.read([{"name": f"{n}", "passed": n != 300, "detail": "x" * 5_000} for n in range(301)])
+    assert (len(read), read[0].name, read[1].name) == (100, "300", "0")
+    assert {len(check.detail) for check in read} == {2_000}
 
 
 def test_a_file_round_trips_without_loss_and_is_appended_to(tmp_path):

@@ -8,26 +8,64 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from gem._internal.inbound import loads, read_lines
 from gem._internal.json_codec import decode, encode
+from gem._internal.text import short_repr, shorten
 from gem.core import StopReason
 from gem.errors import BadValue
 from gem.messages import Role
 from gem.token_ids import NO_TOKENS, TokenIds
 
 __all__ = [
+    "ScoreCheck",
     "TokenSequence",
     "Trajectory",
     "Turn",
     "read_jsonl",
     "write_jsonl",
 ]
+
+
+MAX_CHECKS = 100
+MAX_TEXT = 2_000  # characters of an explanation, and of the name and the detail of a check
+
+
+@dataclass(slots=True, frozen=True)
+class ScoreCheck:
+    """One thing that an environment checked to score an episode.
+
+    Args:
+        name: what was checked.
+        passed: whether it passed.
+        detail: what was found, in a few words; "" if there is nothing to add.
+    """
+
+    name: str
+    passed: bool
+    detail: str = ""
+
+    @classmethod
+    def read(cls, checks: Any) -> list[ScoreCheck]:
+        """Read ``info["checks"]`` (see gem.core.Step), with at most MAX_CHECKS checks, the failed ones first if there
+        are more, and texts of at most MAX_TEXT characters. Raises BadValue for any other value.
+        """
+        import msgspec
+
+        if isinstance(checks, Mapping):
+            checks = [{"name": name, "passed": passed} for name, passed in checks.items()]
+        try:
+            found = msgspec.convert(checks, list[ScoreCheck])
+        except msgspec.ValidationError as e:
+            raise BadValue(f"not checks: {e}; got {short_repr(checks)}") from e
+        if len(found) > MAX_CHECKS:
+            found = sorted(found, key=lambda check: check.passed)[:MAX_CHECKS]
+        return [cls(shorten(check.name, MAX_TEXT), check.passed, shorten(check.detail, MAX_TEXT)) for check in found]
 
 
 @dataclass(slots=True)
@@ -64,6 +102,9 @@ class Turn:
         state_key: ``info["state_key"]`` of the observation: equal states of a task have equal keys. None if the
             environment gives none; equal observations then stand for equal states.
         model: name of the model that replied, as an endpoint reports it; None if it reports none.
+        explanation: of the last turn, why the episode has its score, in one or a few sentences; None if the environment
+            gives no reason.
+        checks: of the last turn, what the environment checked to score the episode; see gem.core.Step.
     """
 
     observation: Any
@@ -85,6 +126,8 @@ class Turn:
     tool_calls: list[dict[str, Any]] = field(default_factory=list)
     state_key: Any = None
     model: str | None = None
+    explanation: str | None = None
+    checks: list[ScoreCheck] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if type(self.context) is not TokenIds:
@@ -282,6 +325,7 @@ def _turn_to_json(turn: Turn, before: Turn, where: str) -> dict[str, Any]:
     data["reward"] = None if turn.reward is None else float(turn.reward)  # a numpy scalar becomes a number
     parts = {name: float(part) for name, part in turn.reward_parts.items()}
     data["reward_parts"] = encode(parts, f"{where}.reward_parts")
+    data["checks"] = encode([asdict(check) for check in turn.checks], f"{where}.checks")
     context = turn.context
     keeps = len(before.context) + len(before.sampled_ids)
     if not context.starts_with(before.context, before.sampled_ids):
@@ -336,4 +380,5 @@ _ANY_FIELDS = frozenset(
 )  # values keep their types
 _FIELDS = tuple(field.name for field in fields(Trajectory))
 _NUMBERS: dict[str, Callable[[Any], float]] = {"sampled_ids": int, "logprobs": float, "loss_mask": int}
-_TURN_FIELDS = tuple(field.name for field in fields(Turn) if field.name not in ("context", "reward", "reward_parts"))
+_CONVERTED = ("context", "reward", "reward_parts", "checks")
+_TURN_FIELDS = tuple(field.name for field in fields(Turn) if field.name not in _CONVERTED)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
+from gem._internal.text import shorten
 from gem.conversation.chat import ChatFormat
 from gem.conversation.history import History, RepliesAtRisk
 from gem.conversation.observations import role_of, text_messages, with_prefix_and_suffix
 from gem.core import Info, StopReason
+from gem.errors import BadValue
 from gem.messages import Observation, Role
 from gem.policies import Policy, Reply, Request
 from gem.registry import ENV_REGISTRY
 from gem.seeding import derive
 from gem.token_ids import NO_TOKENS, TokenIds
-from gem.trajectory import Trajectory, Turn
+from gem.trajectory import MAX_TEXT, ScoreCheck, Trajectory, Turn
 
 NO_PARTS: dict[str, float] = {}  # shared by the turns whose reward has no parts; never modified
 _NO_ITEMS: list[Any] = []  # likewise for their token fields
@@ -207,6 +210,7 @@ class ActiveEpisode:
         turn.reward, turn.invalid = None if "failure" in info else reward, info.get("invalid")
         turn.reward_parts = dict(info["reward_parts"]) if "reward_parts" in info else NO_PARTS
         turn.tool_calls = _recorded_calls(info["tool_calls"]) if "tool_calls" in info else _NO_ITEMS
+        turn.explanation, turn.checks = None, _NO_ITEMS  # finish() sets them
         self.turns.append(turn)
 
     def finish(self, observation: Any, info: Info, terminated: bool, truncated: bool) -> Trajectory:
@@ -218,6 +222,8 @@ class ActiveEpisode:
         record.outside_limit = _is_outside_limit(record.env_id, info)
         record.failure = info.get("failure")
         record.tools = list(self.tools)
+        if self.turns and ("explanation" in info or "checks" in info):
+            _explain(self.turns[-1], info)
         return record
 
     def truncate(self, reason: StopReason, failure: str | None = None) -> Trajectory:
@@ -234,6 +240,14 @@ def _is_outside_limit(env_id: str | None, info: Info) -> bool:
         return True
     spec = ENV_REGISTRY.get(env_id) if env_id and reason == StopReason.MAX_TURNS else None
     return spec is not None and spec.turn_limit == "outside"
+
+
+def _explain(turn: Turn, info: Info) -> None:
+    """Keep why the episode has its score. Values of other types than gem.core.Step names are left out."""
+    if isinstance(said := info.get("explanation"), str):
+        turn.explanation = shorten(said, MAX_TEXT)
+    with suppress(BadValue):
+        turn.checks = ScoreCheck.read(info.get("checks", []))
 
 
 def _recorded_calls(calls: Any) -> list[dict[str, Any]]:
