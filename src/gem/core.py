@@ -100,7 +100,13 @@ class Step(_Step):
         info: None stands for a new empty dict. Keys: ``stop_reason``, why the episode ended; ``invalid``, why the
             action was invalid; ``reward_parts``, named components that sum to the reward; ``revealed``, in the last
             step only, the secrets of an episode that was not won; ``outside_limit``, True in the last step if a limit
-            that is not one of the task's rules, such as that of TurnLimit, ended the episode.
+            that is not one of the task's rules, such as that of TurnLimit, ended the episode; ``explanation`` and
+            ``checks``, see below.
+
+    ``info["explanation"]`` of the last step says why the episode has its score, in one or a few sentences.
+    ``info["checks"]`` of the last step names what was checked: a list of
+    ``{"name": str, "passed": bool, "detail": str}``, in which the detail may be left out, or a dict from names to
+    whether they passed. Both may name secrets, because the episode is over. Records, transcripts and exports show them.
     """
 
     __slots__ = ()

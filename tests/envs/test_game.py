@@ -270,6 +270,9 @@ def test_an_unreadable_action_costs_a_tenth_and_ends_the_episode_if_requested(en
         ended = on_unreadable == "end"
         assert (step.reward, step.terminated, step.truncated) == (-0.1, ended, False), action[:40]
         revealed = {"revealed": env.secrets()} if env.secrets() else {}
+        assert ("explanation" in step.info) is ended and "valid action" in step.info.pop(
+            "explanation", "no valid action"
+        )
         assert step.info == {
             "invalid": "no_action",
             **({"stop_reason": StopReason.FORMAT, **revealed} if ended else {}),

@@ -35,7 +35,8 @@ class Question(Env):
         if self.turn < Grader.turns:
             return Step("go on")
         won = action in Grader.accepted
-        return Step("", float(won), True, False, {"stop_reason": StopReason.SOLVED if won else StopReason.LOST})
+        info = {"stop_reason": StopReason.SOLVED if won else StopReason.LOST, "checks": {"accepted": won}}
+        return Step("", float(won), True, False, {**info, "explanation": f"{action} is {won}"})
 
 
 class Actor:
@@ -76,6 +77,7 @@ def test_a_repaired_grader_changes_only_the_samples_it_grades_otherwise(tmp_path
     assert [(s.refused, s.cut, s.done) for s in scores] == [(2, 2, 8)] * 2
     again = {t.episode: t for t in read_records(tmp_path / "again")}
     assert again[1].solved and again[1].turns[0].action == "Yes." and len(again) == 8
+    assert again[1].turns[-1].explanation == "Yes. is True" and again[1].turns[-1].checks[0].passed
 
 
 def test_a_sample_that_cannot_be_played_to_its_end_keeps_its_score(tmp_path, monkeypatch):

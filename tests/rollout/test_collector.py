@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gem.conversation import ChatFormat
+from gem.conversation import ChatFormat, History
 from gem.core import Env, Step, StopReason
 from gem.errors import BadValue, InfraError
 from gem.policies import RandomPolicy, Reply, Request, ScriptedPolicy
@@ -21,7 +21,7 @@ from gem.registry import make
 from gem.rollout import Collector, collect
 from gem.tools.function_tool import FunctionTool
 from gem.tools.tool_env_wrapper import ToolEnvWrapper
-from gem.trajectory import Trajectory, read_jsonl, write_jsonl
+from gem.trajectory import ScoreCheck, Trajectory, read_jsonl, write_jsonl
 from gem.vector import VectorEnv, make_vec
 from gem.wrappers import get_wrapper_fns
 
@@ -322,6 +322,34 @@ def test_a_turn_records_observation_action_and_reward():
     assert trajectory.solved
     assert trajectory.final_observation == "turn 2"
     assert trajectory.total_reward == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("info", "explanation", "checks"),
+    [
+        ({"explanation": "Because."}, "Because.", []),
+        ({"checks": {"a": True, "b": False}}, None, [ScoreCheck("a", True), ScoreCheck("b", False)]),
+        ({"explanation": "x" * 3_000}, "x" * 1_999 + "…", []),
+        ({"explanation": ["x"], "checks": ["other things"]}, None, []),  # keys of a foreign environment
+    ],
+    ids=["text", "checks", "long", "foreign"],
+)
+def test_the_last_turn_has_the_explanation_and_the_checks_of_the_environment(info, explanation, checks):
+    class Explained(WalkEnv):
+        def step(self, action):
+            step = super().step(action)
+            return step._replace(info={**step.info, **info}) if step.terminated else step
+
+    env = VectorEnv.of([partial(Explained, lengths=(2,))])
+    ((first, last),) = (t.turns for t in collect(env, ScriptedPolicy(["left"]), episodes=1))
+    assert (first.explanation, first.checks) == (None, [])
+    assert (last.explanation, last.checks) == (explanation, checks)
+
+
+def test_an_episode_that_a_limit_ends_says_so():
+    collector = Collector(walks(slots=1, lengths=(9,)), history=History(max_turns=2))
+    (episode,) = collector.collect(ScriptedPolicy(["left"]), episodes=1)
+    assert (len(episode.turns), episode.turns[-1].explanation) == (2, "The turn limit was reached.")
 
 
 def test_requests_and_turns_include_prefix_and_suffix():

@@ -273,6 +273,23 @@ class TerminatesAndTruncates(Correct):
         return step._replace(terminated=True, info={}) if step.truncated else step
 
 
+class ExplainsEachStep(Correct):
+    def info(self, **more):
+        return {"explanation": "The number is 7.", **more}
+
+
+class ExplainsWithAList(Correct):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step._replace(info={**step.info, "explanation": ["lost"]}) if step.terminated or step.truncated else step
+
+
+class ChecksAreScores(Correct):
+    def judge(self, action, guess):
+        step = super().judge(action, guess)
+        return step._replace(info={**step.info, "checks": {"a": 0.5}}) if step.terminated or step.truncated else step
+
+
 class StopReasonWithoutEnd(Correct):
     def info(self, **more):
         return {"stop_reason": "max_turns", **more}

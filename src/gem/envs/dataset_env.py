@@ -210,9 +210,10 @@ class DatasetEnv(Env, ABC):
         self.state = replace(self.state, over=True)
         info: Info = {"idx": self.idx, "correct": verdict is not None and verdict.correct} | self.answer_info()
         if verdict is None:
-            info |= {"invalid": "no_answer", "stop_reason": StopReason.FORMAT}
-            return Step(f"No answer found; {self.answer_format}", self.format_error_reward, terminated=True, info=info)
-        info |= verdict.details
+            said = f"No answer found; {self.answer_format}"
+            info |= {"invalid": "no_answer", "stop_reason": StopReason.FORMAT, "explanation": said}
+            return Step(said, self.format_error_reward, terminated=True, info=info)
+        info |= {"explanation": verdict.explanation, **verdict.details}
         info["stop_reason"] = StopReason.SOLVED if verdict.correct else StopReason.LOST
         return Step(verdict.reason, verdict.reward, terminated=True, info=info)
 

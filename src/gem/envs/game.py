@@ -50,7 +50,8 @@ class Outcome:
 class GameEnv(Env, ABC):
     r"""Base class of text games with one move per turn, written in ``\boxed{…}``.
 
-    The info of the last step of a game that is not won has the secrets of the episode under ``revealed``.
+    The info of the last step has what ended the game under ``explanation`` and, of a game that is not won, the secrets
+    of the episode under ``revealed``.
 
     Args:
         max_turns: maximum number of turns. The game is truncated after turn_limit() turns, which some games set lower.
@@ -138,9 +139,11 @@ class GameEnv(Env, ABC):
             reward += self.reward_at_limit()
         if stop is not None:
             info["stop_reason"] = stop
+            info["explanation"] = f"{outcome.line} The turn limit was reached." if truncated else outcome.line
             self.over = True
             if stop is not StopReason.SOLVED and (secrets := self.secrets()):
                 info["revealed"] = secrets
+                info["explanation"] += f" Revealed: {', '.join(secrets)}."
         terminated = self.over and not truncated
         return Step(self._show(f"Turn {self.turn}: {outcome.line}"), reward, terminated, truncated, info)
 

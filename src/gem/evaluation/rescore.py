@@ -159,10 +159,13 @@ def _plan(path: str, entry: Mapping[str, Any], native_tools: bool) -> TaskSet:
     return plan
 
 
+_FROM_ENV = ("reward", "reward_parts", "invalid", "tool_calls", "explanation", "checks")  # fields of a turn
+
+
 def _graded(old: Trajectory, played: Trajectory) -> Trajectory:
     """Return the recorded episode with the rewards and the end of the played one."""
     turns = [
-        replace(said, reward=new.reward, reward_parts=new.reward_parts, invalid=new.invalid, tool_calls=new.tool_calls)
+        replace(said, **{name: getattr(new, name) for name in _FROM_ENV})
         for said, new in zip(old.turns, played.turns, strict=False)
     ]
     return replace(

@@ -19,7 +19,8 @@ class Grade:
         correct: whether the answer is fully correct. The reward is 1 if and only if this is True.
         reason: a one-line explanation for humans.
         parsed: the answer as parsed; "" if nothing was parsed.
-        details: JSON-like data specific to the grader.
+        details: JSON-like data specific to the grader. ``details["checks"]``, if present, are checks as gem.core.Step
+            defines them.
 
     Raises:
         BadValue: the reward is outside 0 to 1 or contradicts ``correct``.
@@ -34,6 +35,11 @@ class Grade:
     def __post_init__(self) -> None:
         if not 0 <= self.reward <= 1 or self.correct is not (self.reward == 1):
             raise BadValue(f"reward must be 0 to 1, and 1 exactly if correct; got {self.reward!r} and {self.correct}")
+
+    @property
+    def explanation(self) -> str:
+        """What was read of the answer, and the reason."""
+        return f"Read {short_repr(self.parsed, 200)}. {self.reason}" if self.parsed else self.reason
 
 
 def gold_answers(gold: str | Sequence[str], *, allow_none: bool = False) -> list[str]:

@@ -57,6 +57,7 @@ class Rubric:
 
     ``Grade.details["parts"]`` holds the reward, weight, reason and details of each part by name.
     ``details["reward_parts"]`` holds the contribution of each part; the contributions sum to the reward.
+    ``details["checks"]`` says of each part whether it grades the answer as correct, and why.
 
     Raises:
         BadValue: no part has a positive weight.
@@ -97,13 +98,17 @@ class Rubric:
             }
             for name, grade in grades.items()
         }
+        checks = [
+            {"name": name, "passed": grade.correct, "detail": f"{grade.reward:g}: {grade.explanation}"}
+            for name, grade in grades.items()
+        ]
         return Grade(
             reward=1.0 if correct else min(sum(contributions.values()), below_one),
             correct=correct,
             reason="; ".join(
                 f"{name} {grade.reward:g}: {grade.reason.removesuffix('.')}" for name, grade in grades.items()
             ),
-            details={"reward_parts": contributions, "parts": parts},
+            details={"reward_parts": contributions, "parts": parts, "checks": checks},
         )
 
 

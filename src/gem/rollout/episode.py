@@ -22,6 +22,12 @@ from gem.trajectory import MAX_TEXT, ScoreCheck, Trajectory, Turn
 NO_PARTS: dict[str, float] = {}  # shared by the turns whose reward has no parts; never modified
 _NO_ITEMS: list[Any] = []  # likewise for their token fields
 _NO_INFO: Info = {}
+# Explanations of episodes that a limit ended, for which the environment gives none.
+_LIMITS = {
+    StopReason.MAX_TURNS.value: "The turn limit was reached.",
+    StopReason.MAX_TOKENS.value: "The context limit was reached.",
+    StopReason.REFUSED.value: "The model or a content filter refused to reply.",
+}
 _CALL_KEYS = frozenset({"name", "arguments", "fault"})
 # The only keys of info that are kept: those that affect what the policy is shown, and the key of the state.
 _KEPT_INFO = frozenset({"prefix", "suffix", "use_tool", "state_key"})
@@ -222,8 +228,8 @@ class ActiveEpisode:
         record.outside_limit = _is_outside_limit(record.env_id, info)
         record.failure = info.get("failure")
         record.tools = list(self.tools)
-        if self.turns and ("explanation" in info or "checks" in info):
-            _explain(self.turns[-1], info)
+        if self.turns:
+            _explain(self.turns[-1], info, record.stop_reason)
         return record
 
     def truncate(self, reason: StopReason, failure: str | None = None) -> Trajectory:
@@ -242,12 +248,13 @@ def _is_outside_limit(env_id: str | None, info: Info) -> bool:
     return spec is not None and spec.turn_limit == "outside"
 
 
-def _explain(turn: Turn, info: Info) -> None:
+def _explain(turn: Turn, info: Info, reason: str | None) -> None:
     """Keep why the episode has its score. Values of other types than gem.core.Step names are left out."""
-    if isinstance(said := info.get("explanation"), str):
-        turn.explanation = shorten(said, MAX_TEXT)
-    with suppress(BadValue):
-        turn.checks = ScoreCheck.read(info.get("checks", []))
+    said = info.get("explanation")
+    turn.explanation = shorten(said, MAX_TEXT) if isinstance(said, str) else _LIMITS.get(str(reason))
+    if "checks" in info:
+        with suppress(BadValue):
+            turn.checks = ScoreCheck.read(info["checks"])
 
 
 def _recorded_calls(calls: Any) -> list[dict[str, Any]]:

@@ -102,6 +102,7 @@ def test_an_answer_without_a_program_is_penalized_and_ends_the_episode(answer):
     env.reset(seed=0)
     step = env.step(answer)
     assert (step.reward, step.terminated, step.truncated) == (-0.1, True, False)
+    assert step.info.pop("explanation") == step.observation
     assert step.info == {"idx": 0, "correct": False, "invalid": "no_answer", "stop_reason": StopReason.FORMAT}
     assert "```python" in step.observation
 
@@ -123,14 +124,18 @@ def test_a_tag_of_thinking_in_a_string_of_the_program_does_not_hide_it():
 def test_a_correct_program_solves_the_task(level):
     step = answered(ADD, ADDS, sandbox_type=level)
     assert (step.reward, step.terminated, step.truncated) == (1.0, True, False)
-    assert step.info == {"idx": 0, "correct": True, "tests": ["passed", "passed"], "stop_reason": StopReason.SOLVED}
-    assert step.observation == "2 tests: 2 passed."
+    assert step.info.items() >= {"correct": True, "tests": ["passed", "passed"], "stop_reason": "solved"}.items()
+    assert step.observation == step.info["explanation"] == "2 tests: 2 passed."
 
 
 def test_a_wrong_program_loses_it(level):
     step = answered(ADD, "print(3)", sandbox_type=level, early_exit=False)
     assert (step.reward, step.terminated) == (0.0, True)
-    assert step.info == {"idx": 0, "correct": False, "tests": ["passed", "wrong"], "stop_reason": StopReason.LOST}
+    assert step.info.items() >= {"correct": False, "tests": ["passed", "wrong"], "stop_reason": "lost"}.items()
+    assert step.info["checks"] == [
+        {"name": "test 1", "passed": True, "detail": "passed"},
+        {"name": "test 2", "passed": False, "detail": "wrong"},
+    ]
 
 
 def test_the_reward_can_be_the_fraction_of_tests_passed(level):

@@ -104,9 +104,10 @@ class CommandEnv(Env, ABC, Generic[MachineT]):
         self.state = replace(self.state, over=True)
         self.close()
         if not fault:
-            return Step(text, reward, terminated=True, info={**info, "stop_reason": StopReason.SOLVED})
+            info = {**info, "explanation": "The verifier found no fault.", "stop_reason": StopReason.SOLVED}
+            return Step(text, reward, terminated=True, info=info)
         reason = StopReason.MAX_TURNS if truncated else StopReason.LOST
-        info = {**info, "verifier": fault, "stop_reason": reason}
+        info = {**info, "verifier": fault, "explanation": fault, "stop_reason": reason}
         return Step(text, reward, terminated=not truncated, truncated=truncated, info=info)
 
     def sample_random_action(self) -> str:

@@ -207,7 +207,7 @@ class TableGame(MultiAgentEnv, ABC):
         move, seat = self.read(action), self.seat_of(agent)
         seen = {**state.seen, agent: len(state.log)}
         if move is not None and self.is_legal(state.position, move):
-            line = self.announced(state.position, seat, move)
+            happened = line = self.announced(state.position, seat, move)
             if self.may_talk(state.position) and (message := last_tagged(action, "say")):
                 line = "\n".join(filter(None, [line, f"{self.seats[seat]} says: {quoted(message)}"]))
             self.state = replace(
@@ -215,17 +215,17 @@ class TableGame(MultiAgentEnv, ABC):
             )
         else:
             self.infos[agent]["invalid"] = "no_action" if move is None else "illegal"
-            line = f"{self.seats[seat]} made {'no readable' if move is None else 'an illegal'} move."
+            happened = line = f"{self.seats[seat]} made {'no readable' if move is None else 'an illegal'} move."
             self.state = replace(state, log=[*state.log, line], seen=seen, illegal=state.illegal + 1)
             if self.on_illegal == "lose" or (self.on_illegal == "retry" and self.state.illegal >= RETRIES):
                 others = len(self.seats) - 1
                 others_reward = 1.0 / others if self.zero_sum else 0.0
-                self._finish([-1.0 if other == seat else others_reward for other in range(others + 1)])
+                self._finish([-1.0 if other == seat else others_reward for other in range(others + 1)], happened)
                 return
             if self.on_illegal == "skip":
                 self.state = replace(self.state, position=self.skipped(state.position), illegal=0)
         if self.to_move(self.position) is None:
-            self._finish(self.scores(self.position))
+            self._finish(self.scores(self.position), happened)
         elif self.max_turns is not None and len(self.state.log) >= self.max_turns:
             for other in self.agents:
                 self.truncations[other] = True
@@ -233,11 +233,14 @@ class TableGame(MultiAgentEnv, ABC):
         else:
             self._pass_on()
 
-    def _finish(self, scores: Sequence[float]) -> None:
+    def _finish(self, scores: Sequence[float], happened: str) -> None:
+        named = ", ".join(f"{name} {score:g}" for name, score in zip(self.seats, scores, strict=True))
+        explanation = f"{happened} Scores: {named}.".lstrip()
         for seat, score in enumerate(scores):
             agent = self.agent_of(seat)
             self.rewards[agent], self.terminations[agent] = score, True
             self.infos[agent]["stop_reason"] = StopReason.SOLVED if score > 0 else StopReason.LOST
+            self.infos[agent]["explanation"] = explanation
 
     def _pass_on(self) -> None:
         """Let the selector's next(), which step() calls, give the turn to the player to move."""

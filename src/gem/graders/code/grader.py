@@ -40,7 +40,8 @@ class CodeGrader:
     A test passes if the program exits with code 0 and its output or return value is correct (see compare), or the
     checker of the task accepts it (see checker).
     ``Grade.details["tests"]`` lists the status of each test in the order of the suite: "passed", "wrong" (the output is
-    incorrect), "not_run", "error", "timeout", "memory", "output_limit" or "killed".
+    incorrect), "not_run", "error", "timeout", "memory", "output_limit" or "killed". ``details["checks"]`` are the same
+    as checks.
 
     Args:
         reward: "all" gives 1 if every test passes, else 0; "fraction" gives the fraction of tests passed.
@@ -156,7 +157,8 @@ class CodeGrader:
         passed, total = statuses.count(PASSED), len(statuses)
         correct = passed == total
         reward = passed / total if self.reward == "fraction" else float(correct)
-        return Grade(reward=reward, correct=correct, reason=_summary(statuses), details={"tests": statuses})
+        details = {"tests": statuses, "checks": _checks(statuses)}
+        return Grade(reward=reward, correct=correct, reason=_summary(statuses), details=details)
 
 
 def _case(test: ProgramTest, suite: Suite) -> Case:
@@ -165,6 +167,14 @@ def _case(test: ProgramTest, suite: Suite) -> Case:
         return test.case
     least = 0 if suite.checker is None else CHECKED_VALUE_BYTES
     return replace(test.case, value_bytes=max(least, *map(value_bytes, test.accepted)))
+
+
+def _checks(statuses: list[str]) -> list[dict[str, object]]:
+    """Return the tests as checks, which tell nothing of inputs and outputs."""
+    return [
+        {"name": f"test {number}", "passed": status == PASSED, "detail": status.replace("_", " ")}
+        for number, status in enumerate(statuses, 1)
+    ]
 
 
 def _summary(statuses: list[str]) -> str:

@@ -39,6 +39,7 @@ CHECKS: tuple[Check[Harness], ...] = (
     env_interface.reward_range,
     env_interface.endings,
     env_interface.stop_reason,
+    env_interface.explanation,
     env_interface.turn_limit,
     env_interface.episode_over,
     env_interface.any_text,

@@ -10,12 +10,13 @@ from typing import Any
 
 from gem._internal.text import short_repr
 from gem.core import RESERVED_INFO_KEYS, EndOnTruncation, Env, Step, StopReason
-from gem.errors import EpisodeOver
+from gem.errors import BadValue, EpisodeOver
 from gem.testing.check import CheckFailed, Unchecked, check
 from gem.testing.env.harness import Harness, Rollout, TrackedEnv
 from gem.testing.env.rollouts import record_rollouts
 from gem.testing.env.target import layers
 from gem.testing.plain_data import canonical, text_of
+from gem.trajectory import ScoreCheck
 
 # Stop reasons that truncate an episode: limits outside the task and infrastructure failures. All others terminate it.
 TRUNCATING = frozenset({StopReason.MAX_TURNS, StopReason.MAX_TOKENS, StopReason.REFUSED, StopReason.FAILED})
@@ -181,6 +182,24 @@ def endings(harness: Harness) -> str | None:
     if not reasons:
         raise Unchecked("no episode ended")
     return f"observed: {', '.join(sorted(map(str, reasons)))}"
+
+
+@check("explanation", "info['explanation'] and info['checks'] have their types, in last steps only.", needs=("types",))
+def explanation(harness: Harness) -> str | None:
+    def inspect(answer: Any) -> None:
+        info = answer[-1]
+        if found := sorted({"explanation", "checks"} & set(info)):
+            if not isinstance(answer, Step) or not (answer.terminated or answer.truncated):
+                raise CheckFailed(f"info[{found[0]!r}] is set before the end of the episode")
+            if not isinstance(info.get("explanation", ""), str):
+                raise CheckFailed(f"info['explanation'] is {short_repr(info['explanation'])}, not a str")
+            try:
+                ScoreCheck.read(info.get("checks", []))
+            except BadValue as e:
+                raise CheckFailed(f"info['checks']: {e}; gem.core.Step says what they are") from e
+
+    _inspect_answers(harness, inspect, _all_rollouts(harness))
+    return None
 
 
 @check("stop-reason", "info['stop_reason'] says why an episode ended.", needs=("types", "endings"))

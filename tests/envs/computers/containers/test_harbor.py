@@ -40,7 +40,8 @@ def test_the_solution_scores_1_and_doing_nothing_0(name, options):
             step = env.step(oracle.act(observation))
         assert step.reward == 1.0 and step.info["stop_reason"] == "solved", step
         idle = play(env)
-        assert idle.reward == 0.0 and idle.terminated and idle.info["verifier"], idle
+        assert idle.reward == 0.0 and idle.terminated, idle
+        assert idle.info["explanation"] == idle.info["verifier"] != ""
 
 
 def test_tests_and_solution_are_absent_while_the_agent_works(options):

@@ -165,7 +165,7 @@ def test_an_episode_starts_with_fresh_files_and_ends_with_a_reply(tmp_path, Task
         env.reset(seed=0)
         assert [path.name for path in env.service.folder.iterdir()] == ["a.txt"]
         step = env.step("Done.")
-        assert (step.reward, step.terminated) == (0.0, True) and "not solved" in step.info["verifier"]
+        assert (step.reward, step.terminated) == (0.0, True) and "not solved" in step.info["explanation"]
 
 
 def test_a_copy_has_the_files_and_closing_removes_them(tmp_path, TaskEnv):

@@ -178,7 +178,7 @@ def test_the_oracle_solves_an_episode(family):
 def test_finishing_at_once_scores_0_and_says_why(env):
     step = env.step("I am done. <finish>")
     assert (step.reward, step.terminated, str(step.info["stop_reason"])) == (0.0, True, "lost")
-    assert step.info["verifier"]
+    assert step.info["verifier"] == step.info["explanation"] != ""
 
 
 def test_commands_share_one_shell_and_failures_do_not_end_the_episode(env):

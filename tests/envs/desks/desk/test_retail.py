@@ -74,7 +74,8 @@ def test_a_look_up_with_a_guessed_address_does_not_identify():
     env, _ = RETAIL.begin("train", number)
     task = env.env.task()
     env.step(written("find_customer_by_email", email=task.data["customers"][task.customer]["email"]))
-    assert "has not said" in env.step("Goodbye.").info["verifier"]
+    info = env.step("Goodbye.").info
+    assert "has not said" in info["verifier"] and info["explanation"] == info["verifier"]
 
 
 def test_a_look_up_of_any_word_does_not_allow_a_refusal():

@@ -75,6 +75,7 @@ def test_the_reward_compares_the_database_and_the_outputs(env, idx, actions, rew
     step = play(env, idx, *actions)
     assert (step.reward, step.terminated) == (reward, True)
     assert [name for name, passed in step.info["checks"].items() if not passed] == failed
+    assert step.info["explanation"] == (f"failed: {', '.join(failed)}" if failed else "all checks passed")
 
 
 ROW = {"id": "mine", "instruction": "Cancel order #1.", "actions": [], "outputs": []}

@@ -16,6 +16,7 @@ import pytest
 
 pytest.importorskip("reasoning_gym", reason="needs the [reasoning] extra")
 
+from gem._internal.text import short_repr
 from gem.envs.questions.reasoning_gym.env import ReasoningGymEnv, may_be_scored, with_products
 from gem.envs.questions.reasoning_gym.source import DataSet
 from gem.envs.questions.reasoning_gym.specs import UNANSWERED, generator_names, reasoning_gym_specs
@@ -39,11 +40,14 @@ def test_the_gold_answer_scores_one_and_a_wrong_answer_less(env_id):
     assert (gold is None) is (env.name in UNANSWERED)
     if gold is not None:
         won = env.step(env.format.write(gold))
+        explanation = won.info.pop("explanation")
         assert (won.reward, won.info) == (1.0, {"correct": True, "answer": gold, "stop_reason": "solved"})
+        assert short_repr(gold, 200) in explanation
     env.reset(seed=3)
     lost = env.step(r"\boxed{no such answer}")
     assert (lost.terminated, lost.truncated) == (True, False)
     assert 0.0 <= lost.reward < 1.0
+    assert "no such answer" in lost.info.pop("explanation")
     assert lost.info == {"correct": False, "answer": gold, "stop_reason": "lost"}
 
 

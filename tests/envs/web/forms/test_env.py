@@ -136,7 +136,8 @@ def test_a_task_is_not_solved_if_anything_else_has_changed(kind):
             env.reset(seed=seed)
             env.state = State(number, copy.deepcopy(data), env.state.view)
             step = env.step(f"stop [{answer}]")
-            assert step.reward == 0.0 and step.info["verifier"] == first_difference(data, goal)
+            assert step.reward == 0.0
+            assert step.info["verifier"] == step.info["explanation"] == first_difference(data, goal)
             del inside[path[-1]]
             assert first_difference(data, goal)
 

@@ -164,6 +164,8 @@ def test_the_parts_of_the_reward_sum_to_it_and_success_is_a_reward_of_one():
             assert set(step.info["reward_parts"]) == {"attributes", "options", "price"}
             assert step.info["success"] == (step.reward == 1.0) == (step.info["stop_reason"] is StopReason.SOLVED)
             assert step.info["r_type"] in (0.0, 0.1, 0.5, 1.0) and step.info["nouns"] == "words"
+            assert all(check["passed"] for check in step.info["checks"]) == (step.reward == 1.0)
+            assert "Bought" in step.info["explanation"] and "price" in step.info["explanation"]
 
 
 @pytest.mark.parametrize("mode", ["html", "text", "text_rich"])

@@ -178,7 +178,11 @@ class HarborEnv(ContainerEnv[HarborTask]):
         except RewardMissing as e:
             how = f"{result.status.value} {result.exit_code}" if not result.ok else "exit status 0"
             raise RewardMissing(f"{e} ({how}){end_of(folders.logs / 'test-stdout.txt')}") from None
-        return Verdict(reward, rewards, "" if reward == 1 else f"the reward of the verifier is {reward:g}")
+        if reward == 1:
+            return Verdict(reward, rewards)
+        named = ", ".join(f"{name} {value:g}" for name, value in rewards.items())
+        said = end_of(folders.logs / "test-stdout.txt")
+        return Verdict(reward, rewards, f"the reward of the verifier is {reward:g} ({named}){said}")
 
     def _container(
         self,

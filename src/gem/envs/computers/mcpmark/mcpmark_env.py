@@ -104,9 +104,10 @@ class TaskEnv(Env):
         mismatch = self.service.verify(self.task(), self.timeout)
         self.state = replace(self.state, over=True)
         if mismatch:
-            info = {"verifier": mismatch, "stop_reason": StopReason.LOST}
+            info = {"verifier": mismatch, "explanation": mismatch, "stop_reason": StopReason.LOST}
             return Step("The task is not solved.", 0.0, terminated=True, info=info)
-        return Step("The task is solved.", 1.0, terminated=True, info={"stop_reason": StopReason.SOLVED})
+        info = {"explanation": "The verifier found no fault.", "stop_reason": StopReason.SOLVED}
+        return Step("The task is solved.", 1.0, terminated=True, info=info)
 
     def rules(self) -> str:
         return f"{self.task().description}\n\n{self.service.NOTE} When the task is done, reply without calling a tool."

@@ -268,8 +268,9 @@ class DeskEnv(Env):
         wrong = self.wrong()
         info: Info = {"stop_reason": StopReason.LOST if wrong else StopReason.SOLVED}
         info["checks"] = {name: name not in wrong for name in CHECKS}
+        info["explanation"] = "All checks passed."
         if wrong:
-            info["verifier"] = "; ".join(f"{name}: {what}" for name, what in wrong.items())
+            info["verifier"] = info["explanation"] = "; ".join(f"{name}: {what}" for name, what in wrong.items())
         return Step("The conversation is over.", 0.0 if wrong else 1.0, terminated=True, info=info)
 
     def wrong(self) -> dict[str, str]:

@@ -184,7 +184,8 @@ class DialogueEnv(DatasetEnv):
         grade = self.grade_action("")  # if this raises, the conversation goes on
         self.state = replace(self.state, over=True)
         reason = StopReason.SOLVED if grade.correct else StopReason.LOST
-        info: Info = {"idx": self.idx, "correct": grade.correct, "stop_reason": reason, **grade.details}
+        info: Info = {"idx": self.idx, "correct": grade.correct, "stop_reason": reason, "explanation": grade.reason}
+        info |= grade.details
         return Step("The conversation is over.", grade.reward, terminated=True, info=info)
 
     def world(self) -> Any:

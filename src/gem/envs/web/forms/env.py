@@ -181,7 +181,7 @@ class FormsEnv(GameEnv):
         self._wrong = ""
         step = super().step(action)
         if self._wrong:
-            step.info["verifier"] = self._wrong
+            step.info["verifier"] = step.info["explanation"] = self._wrong
         return step
 
     def _on_page(self, move: Action, view: View) -> Outcome:

@@ -227,6 +227,8 @@ class ShopEnv(GameEnv):
         self._show_page("done", reward=result.reward)
         stop = StopReason.SOLVED if result.reward == 1.0 else StopReason.LOST
         self._bought = {"r_type": result.r_type, "success": result.reward == 1.0, "nouns": self.nouns}
+        found = "; ".join(f"{check['name']} {check['detail']}" for check in result.checks)
+        self._bought |= {"explanation": f"Bought {product.title}: {found}.", "checks": result.checks}
         return Outcome("bought.", result.reward, stop, parts=result.parts)
 
     def step(self, action: str) -> Any:

@@ -50,11 +50,13 @@ class PurchaseScore:
         reward: 0 to 1.
         r_type: how alike the kinds of the products are: 1, .5, .1 or 0.
         parts: what attributes, options and price add to the reward.
+        checks: what of the goal the purchase meets, as gem.core.Step defines checks.
     """
 
     reward: float
     r_type: float
     parts: dict[str, float]
+    checks: list[dict[str, Any]]
 
 
 def score(
@@ -83,8 +85,16 @@ def score(
     affordable = product.price <= goal.price_upper
     total = len(goal.attributes) + len(wanted_options) + 1
     counts = {"attributes": attributes, "options": options, "price": int(affordable)}
+    checks = [
+        {"name": "kind", "passed": r_type == 1, "detail": f"factor {r_type:g}"},
+        *(
+            {"name": name, "passed": counts[name] == wanted, "detail": f"{counts[name]} of {wanted}"}
+            for name, wanted in (("attributes", len(goal.attributes)), ("options", len(wanted_options)))
+        ),
+        {"name": "price", "passed": affordable, "detail": f"{product.price:g}; at most {goal.price_upper:g}"},
+    ]
     parts = {name: count / total * r_type for name, count in counts.items()}
-    return PurchaseScore((attributes + options + affordable) / total * r_type, r_type, parts)
+    return PurchaseScore((attributes + options + affordable) / total * r_type, r_type, parts, checks)
 
 
 def type_factor(product: Product, goal: Goal, nouns: Callable[[str], Sequence[str]]) -> float:
