@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from pathlib import Path
@@ -136,6 +137,14 @@ class Turn:
     @property
     def prompt_ids(self) -> list[int]:
         return self.context.tolist()
+
+    def explain(self, info: Mapping[str, Any]) -> None:
+        """Keep ``explanation`` and ``checks`` of an info, where they have the types that gem.core.Step names."""
+        said = info.get("explanation")
+        self.explanation = shorten(said, MAX_TEXT) if said and isinstance(said, str) else None
+        if "checks" in info:
+            with suppress(BadValue):
+                self.checks = ScoreCheck.read(info["checks"])
 
 
 class Continuation(str, Enum):

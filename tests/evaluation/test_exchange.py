@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+import gem
 from gem.cli import main
+from gem.core import Env, Step
 from gem.errors import BadValue
 from gem.evaluation import EvalEnv, evaluate
 from gem.evaluation.exchange.inspect_logs import export_inspect, read_inspect
@@ -22,7 +24,8 @@ from gem.evaluation.exchange.messages import episode_of, messages_of, text_of, w
 from gem.evaluation.exchange.verifiers_traces import export_verifiers, read_verifiers
 from gem.evaluation.metrics import pass_at_k, pass_hat_k
 from gem.policies import Reply
-from gem.trajectory import read_jsonl
+from gem.registry import ENV_REGISTRY
+from gem.trajectory import ScoreCheck, read_jsonl
 from gem.viewer.recordings import Recordings
 
 GAME = "game:GuessTheNumber-v0-easy"
@@ -40,6 +43,12 @@ class Guesser:
         return [said.get(request.key[1], guess) for request in requests]
 
 
+class Checked(Env):
+    def step(self, action):
+        checks = [{"name": "value", "passed": True}, {"name": "units", "passed": False, "detail": "none"}]
+        return Step("", 0.0, True, info={"explanation": "The units are missing.", "checks": checks})
+
+
 @pytest.fixture
 def run(tmp_path) -> Path:
     evaluate(Guesser(), [GAME, "qa:Facts"], limit=6, rollouts=2, retries=0, out=str(tmp_path / "run"))
@@ -53,6 +62,28 @@ def outcomes(trajectories) -> list[object]:
     )
 
 
+def explanations(trajectories) -> list[object]:
+    scored = [t for t in trajectories if t.failure is None]
+    return sorted((str(t.group_id), writable(t.turns[-1].explanation or t.stop_reason)) for t in scored)
+
+
+def test_the_checks_of_a_score_are_exported_and_imported(tmp_path):
+    gem.register("test:Checked", Checked)
+    try:
+        evaluate("constant:a", "test:Checked", limit=1, out=str(tmp_path / "run"))
+    finally:
+        del ENV_REGISTRY["test:Checked"]
+    (log,), (traces,) = (write(str(tmp_path / "run"), str(tmp_path)) for write in (export_inspect, export_verifiers))
+    scores = json.loads(log.read_text())["samples"][0]["scores"]
+    assert {scores[name]["explanation"] for name in ("reward", "solved")} == {"The units are missing."}
+    checks = [{"name": "value", "passed": True, "detail": ""}, {"name": "units", "passed": False, "detail": "none"}]
+    assert scores["reward"]["metadata"]["checks"] == checks
+    (trace,) = json.loads(traces.read_text())["traces"]
+    assert trace["info"].items() >= {"explanation": "The units are missing.", "checks": checks}.items()
+    for (back,) in (read_inspect(str(log)), read_verifiers(str(traces))):
+        assert back.turns[-1].checks == [ScoreCheck("value", True), ScoreCheck("units", False, "none")]
+
+
 @pytest.mark.parametrize("format", ["inspect", "verifiers"])
 def test_what_is_exported_is_imported_with_its_replies_and_rewards(format, run, tmp_path, capsys):
     assert main(["eval", "export", str(run), "--format", format]) == 0
@@ -63,6 +94,7 @@ def test_what_is_exported_is_imported_with_its_replies_and_rewards(format, run, 
     assert len(back) == 24 and f"24 episodes ({len([t for t in own if t.failure])} failed)" in capsys.readouterr().out
     assert [b[:3] for b in outcomes(back)] == [o[:3] for o in outcomes(own)]
     assert len(Recordings([tmp_path / "back"]).rows) == 24
+    assert explanations(back) == explanations(own) != []
 
 
 def test_tool_calls_and_images_are_exported_as_text_and_calls(tmp_path):

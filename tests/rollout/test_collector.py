@@ -349,7 +349,7 @@ def test_the_last_turn_has_the_explanation_and_the_checks_of_the_environment(inf
 def test_an_episode_that_a_limit_ends_says_so():
     collector = Collector(walks(slots=1, lengths=(9,)), history=History(max_turns=2))
     (episode,) = collector.collect(ScriptedPolicy(["left"]), episodes=1)
-    assert (len(episode.turns), episode.turns[-1].explanation) == (2, "The turn limit was reached.")
+    assert (len(episode.turns), episode.turns[-1].explanation) == (3, "The turn limit was reached.")
 
 
 def test_requests_and_turns_include_prefix_and_suffix():

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
-from gem._internal.text import shorten
 from gem.conversation.chat import ChatFormat
 from gem.conversation.history import History, RepliesAtRisk
 from gem.conversation.observations import role_of, text_messages, with_prefix_and_suffix
 from gem.core import Info, StopReason
-from gem.errors import BadValue
 from gem.messages import Observation, Role
 from gem.policies import Policy, Reply, Request
 from gem.registry import ENV_REGISTRY
 from gem.seeding import derive
 from gem.token_ids import NO_TOKENS, TokenIds
-from gem.trajectory import MAX_TEXT, ScoreCheck, Trajectory, Turn
+from gem.trajectory import Trajectory, Turn
 
 NO_PARTS: dict[str, float] = {}  # shared by the turns whose reward has no parts; never modified
 _NO_ITEMS: list[Any] = []  # likewise for their token fields
@@ -229,7 +226,7 @@ class ActiveEpisode:
         record.failure = info.get("failure")
         record.tools = list(self.tools)
         if self.turns:
-            _explain(self.turns[-1], info, record.stop_reason)
+            self.turns[-1].explain({"explanation": _LIMITS.get(str(record.stop_reason)), **info})
         return record
 
     def truncate(self, reason: StopReason, failure: str | None = None) -> Trajectory:
@@ -246,15 +243,6 @@ def _is_outside_limit(env_id: str | None, info: Info) -> bool:
         return True
     spec = ENV_REGISTRY.get(env_id) if env_id and reason == StopReason.MAX_TURNS else None
     return spec is not None and spec.turn_limit == "outside"
-
-
-def _explain(turn: Turn, info: Info, reason: str | None) -> None:
-    """Keep why the episode has its score. Values of other types than gem.core.Step names are left out."""
-    said = info.get("explanation")
-    turn.explanation = shorten(said, MAX_TEXT) if isinstance(said, str) else _LIMITS.get(str(reason))
-    if "checks" in info:
-        with suppress(BadValue):
-            turn.checks = ScoreCheck.read(info["checks"])
 
 
 def _recorded_calls(calls: Any) -> list[dict[str, Any]]:

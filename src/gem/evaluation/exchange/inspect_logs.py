@@ -23,6 +23,7 @@ from gem.evaluation.cost import Price, price_of
 from gem.evaluation.exchange.messages import (
     episode_of,
     evaluation_episodes,
+    explanation_of,
     messages_of,
     number_of,
     openai_message,
@@ -138,9 +139,11 @@ def _sample(trajectory: Trajectory, epoch: int, price: Price | None) -> dict[str
     if trajectory.failure is not None:
         sample["error"] = {"message": trajectory.failure, "traceback": "", "traceback_ansi": ""}
         return sample
+    why = {"explanation": trajectory.stop_reason or "", **explanation_of(trajectory)}
+    metadata = {"reward_parts": reward_parts_of(trajectory), "checks": why.pop("checks", [])}
     sample["scores"] = {
-        "reward": {"value": trajectory.total_reward, "metadata": {"reward_parts": reward_parts_of(trajectory)}},
-        "solved": {"value": float(trajectory.solved), "explanation": trajectory.stop_reason or ""},
+        "reward": {"value": trajectory.total_reward, **why, "metadata": metadata},
+        "solved": {"value": float(trajectory.solved), **why},
     }
     if trajectory.stop_reason in _LIMITS:
         sample["limit"] = {"type": _LIMITS[trajectory.stop_reason], "limit": 0}
@@ -237,7 +240,10 @@ def _trajectory(header: Mapping[str, Any], sample: Mapping[str, Any], number: in
     known = {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
     limit = sample.get("limit")
     stop = None if limit is None else _STOPS.get(limit.get("type"), str(limit.get("type")))
-    set_score(trajectory, next(iter(known.values()), None), {}, stop)
+    first = next(iter(known), None)
+    scored = {} if first is None else scores[first]
+    why = {**(scored.get("metadata") or {}), "explanation": scored.get("explanation")}
+    set_score(trajectory, None if first is None else known[first], {}, stop, why)
     return trajectory
 
 

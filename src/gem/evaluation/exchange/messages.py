@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -124,13 +125,27 @@ def _observation(messages: list[Any]) -> Any:
     return messages[0]["content"] if len(messages) == 1 and messages[0]["role"] == "user" else messages
 
 
-def set_score(trajectory: Trajectory, score: float | None, parts: Mapping[str, float], stop: str | None) -> None:
+def explanation_of(trajectory: Trajectory) -> dict[str, Any]:
+    """Return why an episode has its score, as ``explanation`` and ``checks``, without the ones that it lacks."""
+    last = trajectory.turns[-1] if trajectory.turns else Turn("", "")
+    found = {"explanation": last.explanation, "checks": [asdict(check) for check in last.checks]}
+    return {name: value for name, value in found.items() if value}
+
+
+def set_score(
+    trajectory: Trajectory,
+    score: float | None,
+    parts: Mapping[str, float],
+    stop: str | None,
+    why: Mapping[str, Any],
+) -> None:
     """Put the score of an imported episode in its last turn.
 
     Args:
         score: of the episode; None if it has none, which makes it a failure if it has no other.
         parts: named components.
         stop: why it ended, if not by itself: a StopReason, or a word of the other tool.
+        why: has ``explanation`` and ``checks``, if the tool gives them; what is none is left out.
     """
     if not trajectory.turns:
         trajectory.failure = trajectory.failure or "no reply of a model was recorded"
@@ -140,6 +155,7 @@ def set_score(trajectory: Trajectory, score: float | None, parts: Mapping[str, f
         trajectory.stop_reason, trajectory.truncated = StopReason.FAILED.value, True
         return
     trajectory.turns[-1].reward, trajectory.turns[-1].reward_parts = score, dict(parts)
+    trajectory.turns[-1].explain(why)
     trajectory.stop_reason = stop or (StopReason.SOLVED if (score or 0.0) >= 1.0 else StopReason.LOST).value
     trajectory.terminated, trajectory.truncated = stop is None, stop is not None
 

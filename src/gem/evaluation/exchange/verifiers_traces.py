@@ -16,6 +16,7 @@ from gem.errors import BadValue
 from gem.evaluation.exchange.messages import (
     episode_of,
     evaluation_episodes,
+    explanation_of,
     messages_of,
     openai_message,
     reward_parts_of,
@@ -71,7 +72,7 @@ def _episode(settings: Mapping[str, Any], env: Mapping[str, Any], trajectory: Tr
         "calls": calls,
         "rewards": rewards,
         "metrics": {**numbers, **reward_parts_of(trajectory)},
-        "info": {"seed": trajectory.seed, "wrappers": env["wrappers"]},
+        "info": {"seed": trajectory.seed, "wrappers": env["wrappers"], **explanation_of(trajectory)},
         "is_completed": ok,
         "ok": ok,
         "stop_condition": trajectory.stop_reason,
@@ -159,7 +160,13 @@ def _trajectory(episode: Mapping[str, Any], trace: Mapping[str, Any], number: in
     rewards = {name: reward for name, reward in (trace.get("rewards") or {}).items() if reward is not None}
     parts = {name: float(reward["score"]) * float(reward.get("weight", 1.0)) for name, reward in rewards.items()}
     stop = trace.get("stop_condition")
-    set_score(trajectory, sum(parts.values()) if parts else None, parts if len(parts) > 1 else {}, None)
+    set_score(
+        trajectory,
+        sum(parts.values()) if parts else None,
+        parts if len(parts) > 1 else {},
+        None,
+        trace.get("info") or {},
+    )
     if stop and trajectory.failure is None and not trajectory.solved:
         trajectory.stop_reason = str(stop)
     return trajectory
