@@ -95,7 +95,13 @@ SUB_ROWS = {
         ("make",),
         ("__init__",),
     ],
-    "policies": [("base", "model_list", "usage"), ("completion",), ("endpoint",), ("customer",), ("__init__",)],
+    "policies": [
+        ("base", "model_list", "usage"),
+        ("completion",),
+        ("endpoint",),
+        ("customer", "function"),
+        ("__init__",),
+    ],
     "tools": [
         ("arguments", "formats"),
         ("base_tool",),

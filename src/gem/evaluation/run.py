@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
 from itertools import count, takewhile
-from typing import Any
+from typing import Any, cast
 
 from gem._internal.counts import check_count
 from gem._internal.text import short_repr
@@ -32,13 +32,14 @@ from gem.vector import make_vec
 CONSTANT = "constant:"
 FIRST_FAILURES = 8  # the run stops if so many samples fail before any other has ended
 OUTAGE_FAILURES = 8  # the run stops after so many outages in a row, or twice the concurrency if that is more
-OUTAGES = ("EndpointError", "AccessRefused", "InvalidReply")  # failures that a server, not one request, may have caused
+# failures that a server or a function, not one request, may have caused
+OUTAGES = ("EndpointError", "AccessRefused", "InvalidReply", "FunctionFailed")
 PROGRESS_S = 1.0  # least seconds between two calls of progress()
 _PROGRESS_SHARE = 20  # summarizing takes at most this fraction of the time, 1/20
 
 
 def evaluate(
-    policy: Policy | str,
+    policy: Policy | str | Callable[..., Any],
     envs: str | EvalEnv | TaskSet | Sequence[str | EvalEnv | TaskSet],
     *,
     limit: int = 100,
@@ -67,7 +68,8 @@ def evaluate(
     those that remain are counted apart.
 
     Args:
-        policy: a policy; or "oracle", "random" or "constant:TEXT".
+        policy: a policy; or "oracle", "random" or "constant:TEXT"; or a function from messages to a reply, which may be
+            a coroutine function: see gem.policies.FunctionPolicy.
         envs: ids of environments; or EvalEnv for one with its own limit, wrappers or arguments; or TaskSet for one with
             given tasks.
         limit: maximum number of tasks per environment.
@@ -306,7 +308,8 @@ class EvalRun:
         refused = all(str(trajectory.failure).startswith("RequestRefused") for trajectory in failed)
         is_outage = all(str(trajectory.failure).startswith(OUTAGES) for trajectory in failed)
         kind = BadValue if refused else EndpointError if is_outage else InfraError
-        hint = "; check the server and its URL" if is_outage else ""
+        is_function = str(failed[-1].failure).startswith("FunctionFailed")
+        hint = "; check the server and its URL" if is_outage and not is_function else ""
         return kind(f"all of the first {len(failed)} samples failed: {failed[-1].failure}{hint}")
 
     def sample(self, trajectory: Trajectory) -> Sample:
@@ -370,7 +373,7 @@ def play_tasks(
         yield from play_each(vec_env, task_set.policy, takewhile(lambda episode: not is_over(), episodes))
 
 
-def _player(policy: Policy | str) -> tuple[Policy, list[Callable[[Any], Any]]]:
+def _player(policy: Policy | str | Callable[..., Any]) -> tuple[Policy, list[Callable[[Any], Any]]]:
     """Return a policy, and the wrappers that it needs below all others."""
     if policy == "random":
         return RandomPolicy(), []
@@ -378,12 +381,16 @@ def _player(policy: Policy | str) -> tuple[Policy, list[Callable[[Any], Any]]]:
         return RandomPolicy(), [OracleActions]
     if isinstance(policy, str) and policy.startswith(CONSTANT):
         return ScriptedPolicy([policy.removeprefix(CONSTANT)]), []
-    if isinstance(policy, (str, type)) or not hasattr(policy, "act"):
+    if isinstance(policy, (str, type)) or not (hasattr(policy, "act") or callable(policy)):
         raise BadValue(
-            f"policy must be an object with act(requests), 'oracle', 'random' or 'constant:TEXT', got "
-            f"{short_repr(policy)}"
+            f"policy must be an object with act(requests), a function from messages to a reply, 'oracle', 'random' or "
+            f"'constant:TEXT', got {short_repr(policy)}"
         )
-    return policy, []
+    if hasattr(policy, "act"):
+        return cast(Policy, policy), []
+    from gem.policies import FunctionPolicy
+
+    return FunctionPolicy(policy), []
 
 
 def _eval_envs(
@@ -403,7 +410,7 @@ def _eval_envs(
     return made
 
 
-def _settings(player: Policy, policy: Policy | str, plan: Sequence[TaskSet], rollouts: int) -> dict[str, Any]:
+def _settings(player: Policy, policy: object, plan: Sequence[TaskSet], rollouts: int) -> dict[str, Any]:
     """Return what a resumed run may not change, as JSON data."""
     name = policy if isinstance(policy, str) else getattr(player, "model_name", None) or type(player).__name__
     settings = {

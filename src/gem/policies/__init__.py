@@ -24,6 +24,7 @@ from gem.policies.base import (
 if TYPE_CHECKING:
     from gem.policies.completion import Completion
     from gem.policies.endpoint import AccessRefused, Endpoint, EndpointPolicy, InvalidReply, RequestRefused
+    from gem.policies.function import FunctionFailed, FunctionPolicy
 
 __all__ = [
     "AccessRefused",
@@ -31,6 +32,8 @@ __all__ = [
     "Completion",
     "Endpoint",
     "EndpointPolicy",
+    "FunctionFailed",
+    "FunctionPolicy",
     "InvalidReply",
     "Oracle",
     "Policy",
@@ -46,5 +49,9 @@ __all__ = [
 
 __getattr__, __dir__ = lazy_names(
     __name__,
-    {"completion": "Completion", "endpoint": "AccessRefused Endpoint EndpointPolicy InvalidReply RequestRefused"},
+    {
+        "completion": "Completion",
+        "endpoint": "AccessRefused Endpoint EndpointPolicy InvalidReply RequestRefused",
+        "function": "FunctionFailed FunctionPolicy",
+    },
 )

@@ -78,7 +78,7 @@ def parse_completion(request: HttpRequest, body: bytes) -> Completion:
     """
     text = body.decode("utf-8-sig", "replace")
     try:
-        completion = _completion(loads(text, "the reply", _BOUNDS))
+        completion = completion_of(loads(text, "the reply", _BOUNDS))
         if request.failures:
             completion.usage["retries"] = dict(request.failures)
         return completion
@@ -95,7 +95,8 @@ class _Invalid(ValueError):
     pass
 
 
-def _completion(data: Any) -> Completion:
+def completion_of(data: Any) -> Completion:
+    """Read a response. Raises ValueError, TypeError, LookupError, AttributeError or OverflowError for other data."""
     choice = data["choices"][0]
     message = choice["message"] if "message" in choice else {"content": choice["text"]}
     message = finite(message)  # the next request could not have other numbers
