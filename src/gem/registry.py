@@ -11,6 +11,7 @@ import fnmatch
 import inspect
 import logging
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
@@ -38,6 +39,7 @@ __all__ = [
 _CATALOG = "gem.envs.catalog"  # imported by name, because gem.envs is a layer above this module
 # A library of each extra that grading or drawing needs, so that make() and not the first answer finds it missing.
 # [data] is not here, because a dataset is also read from a local copy.
+_CLASS = re.compile(r"[A-Za-z_][\w.]*:\w+")  # "module:Class"
 _LIBRARIES = {"math": "sympy", "vision": "PIL", "reasoning": "reasoning_gym"}
 _log = logging.getLogger(__name__)
 
@@ -288,6 +290,29 @@ def register(env_id: str | EnvSpec = "", entry_point: str | Callable[..., Any] |
             raise BadValue(f"entry_point of {env_id!r} must be 'module:Class' or a callable, got {entry_point!r}")
         spec = EnvSpec(env_id, entry_point, kwargs)
     ENV_REGISTRY.add(spec)
+
+
+def register_class(name: str) -> None:
+    """Register the class or function that "module:Class" names under this name, unless it is an id or a part of ids.
+
+    The module may be in the current folder. Importing it runs its code, so the name must be one that the user gives, or
+    that of a folder whose owner is trusted.
+
+    Raises:
+        UnknownEnv: when it cannot be loaded.
+        MissingDependency: when its module needs an extra that is not installed.
+    """
+    if not _CLASS.fullmatch(name) or name in ENV_REGISTRY or list_envs(name):
+        return
+    try:
+        found = imports.resolve_given(name)
+        if not callable(found):
+            raise ValueError(f"it is a {type(found).__name__}")
+    except MissingDependency:
+        raise
+    except (ImportError, AttributeError, ValueError) as e:
+        raise UnknownEnv(f"no env matches {name!r}{near_id(name)}, and it cannot be loaded: {e}") from e
+    register(name, name)
 
 
 def register_exporter(name: str, exporter: str | Exporter) -> None:

@@ -27,13 +27,34 @@ def resolve(path: str) -> Any:
 def resolve_given(path: str) -> Any:
     """Import what a name that a user gave stands for. Its module may be in the current folder.
 
-    Console scripts, unlike python -m, do not search that. It stays on the path, because worker processes and later
-    imports of the module need it too.
+    Console scripts, unlike python -m, do not search that.
     """
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted
-        if os.getcwd() not in sys.path:
-            sys.path.insert(0, os.getcwd())
+        _search_in(os.getcwd())
     return resolve(path)
+
+
+def import_file(path: str | os.PathLike[str]) -> Any:
+    """Import a file as the module of its name.
+
+    Raises:
+        ImportError: there is no such Python file, or another module has its name.
+        Exception: any exception of the module.
+    """
+    file = Path(path).resolve()
+    if file.suffix != ".py" or not file.is_file():
+        raise ImportError(f"{path} is no Python file")
+    _search_in(str(file.parent))
+    module = importlib.import_module(file.stem)
+    if Path(getattr(module, "__file__", None) or "").resolve() != file:
+        raise ImportError(f"{path} has the name of another module, {module.__name__}; rename it")
+    return module
+
+
+def _search_in(folder: str) -> None:
+    """Let imports search a folder first. It stays on the path, because worker processes and later imports need it."""
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

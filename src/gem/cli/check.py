@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import re
 import shutil
 import statistics
 import sys
@@ -42,15 +41,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from gem._internal.counts import check_count
-from gem._internal.imports import resolve_given
 from gem._internal.text import EscapedStream, counted
 from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
 from gem.cli.list import matching
 from gem.cli.output import print_json, progress
 from gem.datasets import MissingData
-from gem.errors import BadValue, MissingDependency, UnknownEnv
-from gem.registry import ENV_REGISTRY, list_envs, make, near_id
+from gem.errors import BadValue
+from gem.registry import ENV_REGISTRY, make
 from gem.testing import CheckReport, CheckResult, check_env, check_rows
 
 if TYPE_CHECKING:
@@ -68,6 +66,7 @@ ROWS_BAR_DELAY_S = 2.0  # delay before the progress bar for rows is shown
 
 @dataclass(frozen=True, kw_only=True)
 class Config(DataFlags):
+    env_fields = ("pattern",)
     pattern: str = flag(
         REQUIRED, help="environment id, prefix or shell pattern, or module:Class; or judge", positional=True
     )
@@ -204,18 +203,9 @@ def _slow(seeds: int, episodes: int) -> str:
     )
 
 
-def find(pattern: str) -> list[Any]:
-    """Return the ids that match a pattern, or the class named by "module:Class". Raises UnknownEnv."""
-    if pattern in ENV_REGISTRY:
-        return [pattern]
-    if not list_envs(pattern) and re.fullmatch(r"[\w.]+:\w+", pattern):
-        try:
-            return [resolve_given(pattern)]
-        except MissingDependency:
-            raise
-        except (ImportError, AttributeError, ValueError) as e:
-            raise UnknownEnv(f"no env matches {pattern!r}{near_id(pattern)}, and it cannot be loaded: {e}") from e
-    return [spec.id for spec in matching(pattern)]
+def find(pattern: str) -> list[str]:
+    """Return the ids that match a pattern. Raises UnknownEnv."""
+    return [pattern] if pattern in ENV_REGISTRY else [spec.id for spec in matching(pattern)]
 
 
 def _show(report: CheckReport, alone: bool) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gem.cli.data import DataFlags
 from gem.cli.flags import REQUIRED, flag
 from gem.cli.output import table
 from gem.errors import BadValue, CallerError
@@ -25,7 +26,8 @@ MAX_SEEDS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(DataFlags):
+    env_fields = ("id",)
     format: str = flag(REQUIRED, help="one of the formats above", positional=True)
     id: str = flag(REQUIRED, help="environment id", positional=True)
     seeds: str = flag("0", help="seeds of the tasks, such as 0-9 or 3,5")

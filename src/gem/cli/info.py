@@ -36,6 +36,7 @@ _RUNS = {"inline": "steps take microseconds", "thread": "steps wait for I/O", "p
 
 @dataclass(frozen=True, kw_only=True)
 class Config(DataFlags):
+    env_fields = ("id",)
     id: str = flag(REQUIRED, help="environment id (see `gem list`)", positional=True)
     env_kwargs: dict[str, Any] = flag({}, help="arguments for the environment, e.g. max_turns=5")
     json: bool = flag(False, help="print a JSON object, whose keys include those of `gem list --json`")

@@ -64,6 +64,7 @@ _INDEX_BASE = re.compile(r"\b(?:count(?:ed)? from|numbered from|starting at) ([0
 
 @dataclass(frozen=True, kw_only=True)
 class Config(DataFlags):
+    env_fields = ("id",)
     id: str = flag(REQUIRED, help="environment id (see `gem list`)", positional=True)
     seed: int | None = flag(None, help="seed of the episode; random by default")
     env_kwargs: dict[str, Any] = flag({}, help="arguments for the environment, e.g. max_turns=5")

@@ -31,6 +31,7 @@ MAX_SHOWN = 20  # maximum number of differences printed per file
 
 @dataclass(frozen=True, kw_only=True)
 class Config(DataFlags):
+    env_fields = ("ids",)
     files: list[Path] = flag(REQUIRED, help="playthrough files, or folders of them", positional=True)
     update: bool = flag(False, help="record changed playthroughs again")
     ids: str = flag(

@@ -36,13 +36,14 @@ from gem.evaluation.report import MAX_FAILED_SHARE
 from gem.evaluation.tournament import TournamentReport, play_tournament, sparring_player
 from gem.multiagent import Player
 from gem.policies import Policy
+from gem.registry import register_class
 
 GAMES = 40
 SPARRING = {"random": "random", "oracle": "best"}  # player → value of the environments' argument ``opponent``
 STRENGTH, CHECKPOINT = "strength:", "checkpoint:"
 _OF_MODELS = ("api_key_env", "temperature", "max_tokens", "top_p", "device")
 _OF_ENDPOINTS = ("api_key_env",)
-_NOT_KEPT = ("out", "resume", "trust", "json", "data", "skip_bad_rows")
+_NOT_KEPT = ("out", "resume", "trust", "json", *(f.name for f in fields(DataFlags)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +131,7 @@ def _settings(config: Config) -> dict[str, Any]:
         if "players" not in (command := recorded_command(config.resume, "gem tournament", given, config.trust)):
             raise BadValue(f"{config.resume} was not written by gem tournament")
         given = {**command, **given}
+        register_class(str(given.get("env")))
     elif config.trust:
         raise BadValue("--trust has no effect without --resume")
     if "env" not in given:

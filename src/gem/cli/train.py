@@ -66,6 +66,7 @@ _HELP = {f.name: dict(f.metadata) for f in fields(TrainConfig)}
 
 @dataclass(frozen=True, kw_only=True)
 class Config(DataFlags, TrainConfig):
+    env_fields = ("env", "eval_env")
     env: list[str] = field(default_factory=lambda: [TrainConfig().title], metadata=_HELP["env"])
     eval_env: list[str] = field(default_factory=list, metadata=_HELP["eval_env"])
     seed: list[int] = flag(  # type: ignore[assignment]

@@ -22,6 +22,7 @@ from gem.evaluation.report import EvalReport
 from gem.evaluation.run import EvalRun, describe_plan, play_tasks
 from gem.evaluation.tasks import EvalEnv, TaskSet, plan_tasks
 from gem.policies import Reply, Request
+from gem.registry import register_class
 from gem.trajectory import Trajectory
 
 _SHOWN = ("id", "kwargs", "wrappers")
@@ -99,6 +100,8 @@ def rescore(
             raise ValueError(f"{rollouts} rollouts of each task")
     chosen = {f"environment {number}": {name: env[name] for name in _SHOWN} for number, env in enumerate(envs, start=1)}
     check_own(Path(path) / SETTINGS, {**chosen, "actions": TRAJECTORIES}, trust)
+    for entry in envs:
+        register_class(str(entry["id"]))
     native = settings.get("native_tools", False)
     policy = _Recorded(recorded)
     plan = [replace(_plan(path, entry, native), policy=policy) for entry in settings["envs"]]

@@ -1,7 +1,8 @@
 """Score a model on environments, with intervals.
 
 Scores any model behind an OpenAI-compatible endpoint, a model in a folder, the newest checkpoint of a training run, or
-a policy that needs no model: oracle, random, constant:TEXT. A folder and a checkpoint are sampled as in training, and
+a policy that needs no model: oracle, random, constant:TEXT, or module:name, a function of yours from messages to a
+reply, from a module in the current folder or installed. A folder and a checkpoint are sampled as in training, and
 greedily without --temperature; --checkpoint RUN --seeds run repeats the last evaluation of that run.
 
 --env names environments, or --suite a list of them: offline (the default; needs no download), games, math and qa (those
@@ -21,6 +22,7 @@ grades recorded transcripts again with the installed graders; `export` writes lo
   gem eval --model path/to/folder --env qa:Facts
   gem eval --checkpoint runs/my-run --seeds run
   gem eval --policy random --suite games
+  gem eval --policy my_agent:reply --env my_envs:Parity
   gem eval --resume evals/my-model
   gem eval compare evals/my-model evals/other-model
   gem eval rescore evals/my-model
@@ -69,29 +71,20 @@ from gem.evaluation.report import MAX_FAILED_SHARE
 from gem.evaluation.suites import DEFAULT
 from gem.evaluation.tasks import TaskSet
 from gem.policies import Policy
+from gem.registry import register_class
 
 # word → the flags that it takes
 WORDS = {
     "compare": (),
-    "rescore": ("out", "concurrency", "env_timeout", "trust"),
+    "rescore": ("out", "concurrency", "env_timeout", "trust", "env_path"),
     "export": ("out", "format", "leaderboard"),
     "import": ("out",),
 }
 USAGE = "compare RUN RUN…, rescore RUN, export RUN, import FILE…"
 LIMIT, ROLLOUTS, RETRIES = 100, 1, 2
-NOT_KEPT = (
-    "words",
-    "format",
-    "leaderboard",
-    "out",
-    "resume",
-    "trust",
-    "json",
-    "allow_failures",
-    "detect",
-    "data",
-    "skip_bad_rows",
-)
+_OF_DATA = [f.name for f in fields(DataFlags)]
+_OF_WORDS = ("words", "format", "leaderboard")
+NOT_KEPT = (*_OF_WORDS, "out", "resume", "trust", "json", "allow_failures", "detect", *_OF_DATA)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +97,10 @@ class Config(DataFlags):
     seeds: Literal["run"] | None = flag(
         None, help="run: play the evaluation episodes of the training run of --checkpoint, in its environment"
     )
-    policy: str | None = flag(None, help="instead of a model: oracle, random or constant:TEXT")
+    policy: str | None = flag(
+        None,
+        help="instead of a model: oracle, random, constant:TEXT, or module:name of a function from messages to a reply",
+    )
     env: list[str] = flag([], help="ids of environments")
     suite: str | None = flag(None, help=f"name or TOML file of a suite [default without --env: {DEFAULT}]")
     env_kwargs: dict[str, Any] = flag({}, help="arguments of the environments of --env")
@@ -237,6 +233,8 @@ def _settings(config: Config) -> dict[str, Any]:
         raise BadValue("--out has no effect with --resume, which continues in the same folder")
     settings = {**recorded_command(config.resume, "gem eval", given, config.trust), **given}
     check_flags(given, settings)
+    for env_id in settings.get("env", ()):
+        register_class(env_id)
     return settings
 
 
@@ -253,7 +251,7 @@ def _envs(settings: Mapping[str, Any], trust: bool) -> list[str | EvalEnv]:
 def _name(settings: Mapping[str, Any]) -> str:
     """Return a name for the folder of the records."""
     name = str(next(settings[key] for key in ("policy", "model", "checkpoint") if key in settings))
-    return name if kind_of(settings) in ("--policy", "an endpoint") else Path(name).resolve().name
+    return name if kind_of(settings) in ("--policy", "a function", "an endpoint") else Path(name).resolve().name
 
 
 def _free_folder(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gem._internal.folders import check_own
+from gem._internal.imports import resolve_given
 from gem.errors import BadValue, require
 from gem.evaluation.cost import Price, read_price
 from gem.evaluation.records import SETTINGS, read_records, read_settings
@@ -31,7 +33,9 @@ FLAGS: dict[str, tuple[str, ...]] = {
     "a model in a folder": ("temperature", "max_tokens", "top_p", "seed", *MACHINE),
     "--checkpoint": ("temperature", "max_tokens", "top_p", "seed", *MACHINE, "seeds"),
     "--policy": (),
+    "a function": ("native_tools",),
 }
+_FUNCTION = re.compile(r"(?!constant:)[A-Za-z_][\w.]*:\w+")  # module:name
 RANGES: dict[str, tuple[Callable[[float], bool], str]] = {  # flag → what it accepts; NaN is in no range
     "temperature": (lambda value: 0 <= value < math.inf, "a number >= 0"),
     "max_tokens": (lambda value: value >= 1, "at least 1"),
@@ -57,6 +61,8 @@ def kind_of(settings: Mapping[str, Any]) -> str:
     if given == ["model"]:
         is_local = "base_url" not in settings and Path(settings["model"]).is_dir()
         return "a model in a folder" if is_local else "an endpoint"
+    if given == ["policy"] and _FUNCTION.fullmatch(settings["policy"]):
+        return "a function"
     return _label(given[0])
 
 
@@ -105,6 +111,8 @@ def open_policy(settings: Mapping[str, Any], stack: ExitStack) -> tuple[Policy |
     kind = kind_of(settings)
     if kind == "--policy":
         return str(settings["policy"]), []
+    if kind == "a function":
+        return _function_policy(settings["policy"]), []
     if kind == "an endpoint":
         return _endpoint_policy(settings, stack), []
     library = require("gem.rl.run.build", extra="train")  # imports PyTorch, which takes seconds
@@ -192,6 +200,20 @@ def _endpoint_policy(settings: Mapping[str, Any], stack: ExitStack) -> Policy:
     )
     sampling = {name: settings[name] for name in SAMPLING if name in settings} | settings.get("extra_body", {})
     return EndpointPolicy(endpoint, system=settings.get("system"), seed=settings.get("seed"), **sampling)
+
+
+def _function_policy(name: str) -> Policy:
+    """Return the policy, or that of the function, that "module:name" names. Raises BadValue if it cannot be loaded."""
+    from gem.policies import FunctionPolicy
+
+    try:
+        found = resolve_given(name)
+    except (ImportError, AttributeError, ValueError) as e:
+        raise BadValue(f"--policy {name} cannot be loaded: {e}") from e
+    if isinstance(found, type) or not (hasattr(found, "act") or callable(found)):
+        raise BadValue(f"--policy {name} must name a function from messages to a reply, or a policy, got {found!r:.80}")
+    policy: Policy = found if hasattr(found, "act") else FunctionPolicy(found, name=name)
+    return policy
 
 
 def _local_policy(folder: str, settings: Mapping[str, Any], library: Any) -> Policy:

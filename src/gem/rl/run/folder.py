@@ -21,6 +21,7 @@ from gem._internal.folders import FolderLock, check_own, open_to_append, plain, 
 from gem._internal.inbound import loads, read_json, read_text, shaped
 from gem._internal.typed import check_keys
 from gem.errors import BadValue, CallerError, InfraError, UnknownArgument
+from gem.registry import register_class
 from gem.rl.config import CHOICES, TrainConfig
 from gem.trajectory import Trajectory
 
@@ -108,9 +109,13 @@ class RunFolder:
             chosen = {name: settings[name] for name in CHOOSING if settings.get(name)}
             check_own(run.config_file, {"env": TrainConfig().title, **chosen}, bool(trust))
         try:
-            return run, TrainConfig(**settings)
+            config = TrainConfig(**settings)
         except CallerError as e:
             raise BadValue(f"cannot use the settings of {run.config_file}: {e}") from e
+        if trust is not None or not plays:
+            for env in (*config.envs, *config.eval_sets):
+                register_class(env.id)
+        return run, config
 
     def write_config(self, config: TrainConfig) -> None:
         """Write config.json, replacing an earlier one atomically."""
