@@ -139,7 +139,8 @@ class GameEnv(Env, ABC):
             reward += self.reward_at_limit()
         if stop is not None:
             info["stop_reason"] = stop
-            info["explanation"] = f"{outcome.line} The turn limit was reached." if truncated else outcome.line
+            line = f"{outcome.line[:1].upper()}{outcome.line[1:]}"
+            info["explanation"] = f"{line} The turn limit was reached." if truncated else line
             self.over = True
             if stop is not StopReason.SOLVED and (secrets := self.secrets()):
                 info["revealed"] = secrets

@@ -235,7 +235,7 @@ class TableGame(MultiAgentEnv, ABC):
 
     def _finish(self, scores: Sequence[float], happened: str) -> None:
         named = ", ".join(f"{name} {score:g}" for name, score in zip(self.seats, scores, strict=True))
-        explanation = f"{happened} Scores: {named}.".lstrip()
+        explanation = f"{happened[:1].upper()}{happened[1:]} Scores: {named}.".lstrip()
         for seat, score in enumerate(scores):
             agent = self.agent_of(seat)
             self.rewards[agent], self.terminations[agent] = score, True
