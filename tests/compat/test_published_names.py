@@ -11,6 +11,7 @@ import pickle
 import random
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -268,7 +269,7 @@ def test_info_uses_no_key_that_clients_merge_with_their_own():
     for action in (r"\boxed{99}", r"\boxed{1}"):
         seen |= set(env.step(action).info)
     assert seen.isdisjoint(gem.core.RESERVED_INFO_KEYS)
-    assert seen == {"invalid", "stop_reason", "revealed"}
+    assert seen == {"invalid", "stop_reason", "revealed", "explanation"}
 
 
 def test_info_can_be_written_as_json():
@@ -278,6 +279,7 @@ def test_info_can_be_written_as_json():
         "invalid": "out_of_range",
         "stop_reason": "max_turns",
         "revealed": env.secrets(),
+        "explanation": ANY,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import given
@@ -97,7 +98,7 @@ def test_the_secret_wins():
     assert env.secrets() == ["5"]
     step = env.step(r"\boxed{5}")
     assert (step.reward, step.terminated, step.truncated) == (1.0, True, False)
-    assert step.info == {"stop_reason": StopReason.SOLVED}
+    assert step.info == {"stop_reason": StopReason.SOLVED, "explanation": ANY}
 
 
 def test_the_secret_also_wins_on_the_last_turn():
@@ -109,7 +110,7 @@ def test_the_secret_also_wins_on_the_last_turn():
 def test_the_turn_limit_truncates_without_reward_for_a_close_guess(far):
     step = with_secret(5, max_turns=1).step(rf"\boxed{{{far}}}")
     assert (step.reward, step.terminated, step.truncated) == (0.0, False, True)
-    assert step.info == {"stop_reason": StopReason.MAX_TURNS, "revealed": ["5"]}
+    assert step.info == {"stop_reason": StopReason.MAX_TURNS, "revealed": ["5"], "explanation": ANY}
 
 
 def test_zero_is_a_valid_guess():
@@ -133,7 +134,12 @@ def test_an_unreadable_action_on_the_last_turn_truncates():
     first, second = env.step("?"), env.step("?")
     assert (first.reward, first.terminated, first.truncated) == (-0.1, False, False)
     assert (second.reward, second.terminated, second.truncated) == (-0.1, False, True)
-    assert second.info == {"invalid": "no_action", "stop_reason": StopReason.MAX_TURNS, "revealed": ["5"]}
+    assert second.info == {
+        "invalid": "no_action",
+        "stop_reason": StopReason.MAX_TURNS,
+        "revealed": ["5"],
+        "explanation": ANY,
+    }
 
 
 def test_the_last_box_with_a_number_counts():

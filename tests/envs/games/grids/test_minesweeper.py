@@ -1,6 +1,7 @@
 import json
 import random
 from itertools import combinations
+from unittest.mock import ANY
 
 import pytest
 
@@ -87,7 +88,7 @@ def test_revealing_every_safe_cell_wins_without_a_flag(env):
             assert not env._is_solved()
             step = reveal(env, cell)
             total += step.reward
-    assert step.terminated and step.info == {"stop_reason": StopReason.SOLVED}
+    assert step.terminated and step.info == {"stop_reason": StopReason.SOLVED, "explanation": ANY}
     assert env._is_solved() and total == 1.0
 
 
@@ -112,7 +113,7 @@ def test_a_mine_loses_without_deducting_rewards(env):
     assert 0 < reveal(env, safe).reward < 1
     step = reveal(env, env.state.field.index("*"))
     assert step.terminated and step.reward == 0.0
-    assert step.info == {"stop_reason": StopReason.LOST, "revealed": [env.state.field]}
+    assert step.info == {"stop_reason": StopReason.LOST, "revealed": [env.state.field], "explanation": ANY}
     assert "*" in step.observation and not env._is_solved()
 
 

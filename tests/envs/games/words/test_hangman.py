@@ -1,5 +1,6 @@
 import json
 from string import ascii_lowercase
+from unittest.mock import ANY
 
 import pytest
 
@@ -43,7 +44,7 @@ def test_the_game_ends_as_soon_as_all_letters_are_shown():
     env = with_secret("level")
     steps = [env.step(box(letter)) for letter in "elv"]
     assert [step.terminated for step in steps] == [False, False, True]
-    assert steps[-1].info == {"stop_reason": StopReason.SOLVED}
+    assert steps[-1].info == {"stop_reason": StopReason.SOLVED, "explanation": ANY}
     assert sum(step.reward for step in steps) == 1.0
 
 

@@ -1,3 +1,5 @@
+from unittest.mock import ANY
+
 import pytest
 
 from gem.core import StopReason
@@ -53,7 +55,7 @@ def test_a_position_earns_once_and_the_word_earns_the_rest():
     steps = [env.step(box(word)) for word in words_tried]
     assert [step.reward for step in steps] == pytest.approx([0.5 * 0.8**4, 0.0, 0.5 * (1 - 0.8**4), 0.5])
     assert sum(step.reward for step in steps) == 1.0
-    assert steps[-1].terminated and steps[-1].info == {"stop_reason": StopReason.SOLVED}
+    assert steps[-1].terminated and steps[-1].info == {"stop_reason": StopReason.SOLVED, "explanation": ANY}
 
 
 @pytest.mark.parametrize(
