@@ -13,7 +13,7 @@ from gem.envs.computers.containers.rewards import RewardMissing
 from gem.errors import SandboxError
 
 LOGS = "/logs/verifier"
-_SHOWN_BYTES = 1_000  # of the output of a verifier, in info["verifier"]
+_SHOWN_BYTES = 1_000  # of the output of a verifier, in info["explanation"]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ Ends         terminated with the first reply without a call; truncated after ``m
              calls, where nothing is verified.
 Verifier     verify.py runs on a copy of the files in a machine, with a time limit and without a network; for
              PostgreSQL it runs on the host. Exit status 1 is not solved; anything else is repeated. gem's own tasks
-             for PostgreSQL are verified by queries. ``info["verifier"]`` says what is wrong.
+             for PostgreSQL are verified by queries. ``info["explanation"]`` says what is wrong.
 
 The server for files is the npm package @modelcontextprotocol/server-filesystem. It runs on the host and may use one
 folder, which is filled anew with each episode. The agent sees it as /workspace, so that equal seeds play equally.

@@ -10,7 +10,7 @@ Ends         terminated on <finish>, or when the machine runs out of memory; tru
              the turn limit the files count as well. Failing commands do not end the episode.
 Verifier     all processes of the agent are killed first, except a service that the task names. Then the files are
              compared in the host, and programs run on a copy of them in a fresh machine; what they should print is
-             never in a machine. ``info["verifier"]`` says what is wrong. Only the files in /home/user count.
+             never in a machine. ``info["explanation"]`` says what is wrong. Only the files in /home/user count.
 
 The shell keeps its working directory, variables and background processes. The machine has no network and starts with
 the first command. Its ``flock`` has no effect; record locks (``fcntl``) work.

@@ -8,7 +8,7 @@ Observation  the reply of the customer, or the results of the calls; the policy 
 Reward       1.0 on goodbye if all checks pass, else 0.0: the database equals that after the gold calls (``database``),
              the required statements were made (``statements``), and the policy was followed (``authentication``,
              ``confirmation``, ``other_customers``, ``undone``). ``info["checks"]`` has each check, and
-             ``info["verifier"]`` says what is wrong.
+             ``info["explanation"]`` says what is wrong.
 Ends         terminated by a message that begins or ends with the word goodbye; truncated after ``max_turns`` messages,
              without a reward.
 

@@ -8,7 +8,7 @@ Observation  the page: an accessibility tree with numbers in brackets (``format=
              the numbers as ids. A long page is shown in a window of ``height`` elements. Typing replaces the text.
 Reward       1.0 on stop if the saved data are exactly as the task asks, nothing else has changed, and a question is
              answered; else 0.0. A reply without an action changes nothing.
-Ends         terminated on stop; truncated after ``max_turns`` replies, without a reward. ``info["verifier"]`` says
+Ends         terminated on stop; truncated after ``max_turns`` replies, without a reward. ``info["explanation"]`` says
              what is wrong.
 Kinds        login, settings, table, files, cart, wizard, mailbox, calendar; see docs/forms.md.
 """
@@ -182,6 +182,8 @@ class FormsEnv(GameEnv):
         step = super().step(action)
         if self._wrong:
             step.info["verifier"] = step.info["explanation"] = self._wrong
+        elif step.terminated:
+            step.info["explanation"] = "The data and the answer are those that the task asks for."
         return step
 
     def _on_page(self, move: Action, view: View) -> Outcome:
