@@ -87,6 +87,17 @@ def test_coroutine_functions_share_one_event_loop_and_wait_at_once():
     assert len(loops) == 1 and min(most) >= 4
 
 
+def test_a_coroutine_function_is_evaluated_where_an_event_loop_runs_already():
+    async def agent(messages):
+        await asyncio.sleep(0)
+        return "yes"
+
+    async def notebook():
+        return evaluate(agent, "test:Echo", limit=2)
+
+    assert asyncio.run(notebook()).envs[0].score.value == 1.0
+
+
 def test_a_function_is_called_at_most_as_often_at_once_as_concurrency_says():
     running, most, both = [], [], threading.Barrier(2)
 
@@ -160,6 +171,7 @@ def test_tools_are_passed_to_a_function_with_that_parameter():
     def agent(messages, tools):
         offered.append([each["function"]["name"] for each in tools])
         if messages[-1]["role"] == "tool":
+            messages[-2]["tool_calls"].clear()  # which changes no record
             return f"yes {messages[-1]['content']}"
         return {"tool_calls": [{**CALL, "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}}]}
 
@@ -167,6 +179,7 @@ def test_tools_are_passed_to_a_function_with_that_parameter():
     env = VectorEnv.of([lambda: ToolEnvWrapper(Echo(), [FunctionTool(add)], format="openai")])
     (episode,) = collect(env, FunctionPolicy(agent), episodes=1)
     assert offered[0] == ["add"] and episode.turns[0].tool_calls[0]["name"] == "add"
+    assert episode.turns[0].message["tool_calls"][0]["id"] == "1"
     assert "3" in episode.turns[1].action
     with pytest.raises(BadValue, match="needs a parameter ``tools``"):
         collect(
