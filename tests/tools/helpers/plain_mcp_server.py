@@ -1,10 +1,12 @@
 """A fast MCP server over stdin and stdout that needs only the standard library and misbehaves on request.
 
-  python plain_mcp_server.py [--log FILE] [--refuse] [--stay] [--chatty] [--tools a,b]
+  python plain_mcp_server.py [--log FILE] [--refuse] [--stay] [--chatty] [--tools a,b] [--pages KIND]
 
 --log: append the process id to FILE, and the name of each call to FILE.calls. --refuse: exit at once with a message on
 stderr. --stay: keep running after stdin has ended. --chatty: also print lines on stdout that are not messages.
---odd: also list tools with an invalid description or schema, and one that requires tasks.
+--odd: also list tools with an invalid description or schema, and one that requires tasks. --pages KIND: list a tool per
+page; the cursor of the last page is "" (empty), that of all pages the same (stuck), or a new one for ever, the pages
+repeating (turning), and a page without tools comes first (gap).
 """
 
 import argparse
@@ -45,8 +47,8 @@ TOOLS = {
 
 
 class Server:
-    def __init__(self, names, log, odd=False):
-        self.odd, self.log = odd, log
+    def __init__(self, names, log, odd=False, pages=None):
+        self.odd, self.log, self.pages = odd, log, pages
         self.names, self.calls, self.confided, self.lock = names, 0, None, threading.Lock()
 
     def send(self, message):
@@ -79,11 +81,20 @@ class Server:
                     {"name": "output", "inputSchema": NUMBER, "outputSchema": {"type": "object", "minLength": -1}}
                 ]
                 tools += [{"name": "task", "inputSchema": NUMBER, "execution": {"taskSupport": "required"}}]
-            self.send({"id": number, "result": {"tools": tools}})
+            self.send({"id": number, "result": self.page(tools, params.get("cursor"))})
         elif message["method"] == "tools/call":
             self.call(number, params)
         else:
             self.send({"id": number, "error": {"code": -32601, "message": f"no method {message['method']}"}})
+
+    def page(self, tools, cursor):
+        if self.pages is None:
+            return {"tools": tools}
+        page, last = int(cursor or 0), len(tools) - 1
+        if self.pages == "gap":
+            return {"tools": tools[page - 1 : page] if page else [], "nextCursor": str(page + 1) if page <= last else ""}
+        after = {"empty": str(page + 1) if page < last else "", "stuck": "1", "turning": str(page + 1)}[self.pages]
+        return {"tools": [tools[page % len(tools)]], "nextCursor": after}
 
     def call(self, number, params):
         name, n = params["name"], (params.get("arguments") or {}).get("n", 0)
@@ -172,13 +183,14 @@ def main():
     parser.add_argument("--stay", action="store_true")
     parser.add_argument("--odd", action="store_true")
     parser.add_argument("--chatty", action="store_true")
+    parser.add_argument("--pages", choices=["empty", "stuck", "turning", "gap"])
     parser.add_argument("--tools", default=",".join(TOOLS))
     args = parser.parse_args()
     if args.log:
         append(args.log, os.getpid())
     if args.refuse:
         sys.exit("it has no wish to start")
-    server = Server(args.tools.split(","), args.log, args.odd)
+    server = Server(args.tools.split(","), args.log, args.odd, args.pages)
     for line in sys.stdin:
         if args.chatty:
             print("got a line\n\n[]", flush=True)

@@ -88,10 +88,10 @@ def test_a_long_name_is_offered_as_a_short_one(attacked):
     assert tool.call(ToolCall("x" * 64, {})).ok
 
 
-@pytest.mark.parametrize("attack", ["many", "endless"])
-def test_a_list_of_tools_ends(attacked, attack, caplog):
-    assert 1 <= len(attacked(attack).functions()) <= mcp_session.MAX_TOOLS
-    assert f"only {500 if attack == 'many' else 100} of its tools are used" in caplog.text
+@pytest.mark.parametrize("attack, count", [("many", mcp_session.MAX_TOOLS), ("endless", 1)])
+def test_a_list_of_tools_ends(attacked, attack, count, caplog):
+    assert len(attacked(attack).functions()) == count
+    assert f"repeats or is long; {count} are used" in caplog.text
 
 
 @pytest.mark.slow

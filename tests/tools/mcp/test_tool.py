@@ -498,6 +498,15 @@ def test_a_tool_with_an_invalid_schema_is_hidden_with_a_warning(own, caplog):
     assert re.search("'untyped' is hidden: .*description", caplog.text)
 
 
+@pytest.mark.parametrize("pages", ["empty", "stuck", "turning", "gap"])
+def test_the_pages_of_a_list_are_read_once_whatever_their_cursors_say(own, pages):
+    tool = own("--pages", pages, "--tools", "echo,change")
+    assert [function.name for function in tool.functions()] == ["change", "echo"]
+    assert ask(tool, "change").ok
+    tool.reset()
+    assert len(tool.functions()) == (2 if pages == "stuck" else 3)  # which never shows its third page
+
+
 def test_a_list_that_changes_is_read_again_for_the_next_episode(own):
     with ToolEnvWrapper(gem.make("game:GuessTheNumber-v0"), tools=[own()]) as env:
         assert "A new tool" not in env.reset(seed=0)[0]

@@ -207,18 +207,24 @@ class ServerSession:
                 await self._read_tools(self._client)
 
     async def _read_tools(self, client: Client) -> None:
+        """Read the pages of the tool list, until a page has no cursor, or repeats a cursor or only known tools."""
         self.changed = False
-        tools: list[Any] = []
+        tools: dict[str, Any] = {}
+        cursors: set[str | None] = set()
         cursor: str | None = None
-        for _ in range(MAX_TOOL_PAGES):
+        while cursor not in cursors and len(cursors) < MAX_TOOL_PAGES and len(tools) <= MAX_TOOLS:
+            cursors.add(cursor)
             page = await client.list_tools(cursor=cursor, cache_mode="bypass")
-            tools += page.tools
-            cursor = page.next_cursor
-            if cursor is None or len(tools) >= MAX_TOOLS:
+            known = len(tools)
+            for tool in page.tools:
+                tools.setdefault(tool.name, tool)
+            cursor = page.next_cursor or None  # some servers end a list with ""
+            if cursor is None or (page.tools and len(tools) == known):
                 break
         if cursor is not None or len(tools) > MAX_TOOLS:
-            log.warning("MCP server %r: only %d of its tools are used", self.server.name, len(tools[:MAX_TOOLS]))
-        self.tools = tools[:MAX_TOOLS]
+            used = min(len(tools), MAX_TOOLS)
+            log.warning("MCP server %r: the list of its tools repeats or is long; %d are used", self.server.name, used)
+        self.tools = list(tools.values())[:MAX_TOOLS]
 
     def _is_lost(self, error: MCPError) -> bool:
         """Return whether a protocol error says that the session ended."""
