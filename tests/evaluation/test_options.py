@@ -106,6 +106,23 @@ def test_the_tools_of_mcp_servers_are_offered_and_called(tmp_path):
     assert EvalOptions(mcp=str(config)).settings() == {"mcp": report.settings["mcp"]}
 
 
+@pytest.mark.parametrize(("calls", "servers"), [(False, 1), (True, 12)])
+def test_a_server_of_tools_starts_when_a_slot_calls_it_first(calls, servers, tmp_path):
+    pytest.importorskip("mcp")
+    log, config = tmp_path / "log", tmp_path / "mcp.json"
+    server = {"command": sys.executable, "args": [str(SERVER), "--tools", "pid", "--log", str(log)]}
+    config.write_text(json.dumps({"mcpServers": {"one": server}}))
+
+    class Caller(Spender):
+        def act(self, requests):
+            call = "<tool_call><tool_name>pid</tool_name></tool_call>"
+            return [Reply(call if calls and request.key[2] == 0 else "\\boxed{3}") for request in requests]
+
+    report = evaluate(Caller(), [GAME, "qa:Facts"], limit=6, concurrency=6, mcp=str(config))
+    assert [env.failed for env in report.envs] == [0, 0]
+    assert len(log.read_text().split()) == servers
+
+
 def test_an_endpoint_calls_the_tools_of_mcp_servers_natively(tmp_path, capsys):
     pytest.importorskip("mcp")
     pytest.importorskip("aiohttp")

@@ -122,24 +122,25 @@ def is_tool(name: str) -> bool:
 
 
 def mcp_wrapper(path: str, *, native: bool = False) -> Callable[[Any], Any]:
-    """Return a wrapper that offers the tools of MCP servers. Each wrapped environment has its own sessions.
+    """Return a wrapper that offers the tools of MCP servers. The wrapped environments share one listing of the tools.
+
+    The first environment connects to list them. Each other one has its own sessions, which start at its first call.
 
     Args:
         path: JSON file with the configuration of the servers.
         native: whether the tools are called natively, by the ``tool_calls`` of an endpoint, and not in text.
 
     Raises:
-        BadValue: the configuration cannot be read. The wrapper raises ToolError if a server cannot be reached, and
-            MissingDependency without the extra [mcp].
+        BadValue: the configuration cannot be read. The wrapper raises ToolError if a server cannot be reached.
+        MissingDependency: without the extra [mcp].
     """
-    from gem.tools.mcp.config import read_servers
-
-    read_servers(path)
-    return partial(_with_mcp, path=path, native=native)
-
-
-def _with_mcp(env: Any, *, path: str, native: bool) -> Any:
     from gem.tools.mcp.tool import MCPTool
+
+    return partial(_with_mcp, tool=MCPTool(path, validate_on_init=False), native=native)
+
+
+def _with_mcp(env: Any, *, tool: Any, native: bool) -> Any:
     from gem.tools.tool_env_wrapper import ToolEnvWrapper
 
-    return ToolEnvWrapper(env, [MCPTool(path)], **_format_option(native))
+    tool.functions()  # before the wrapper takes the tool, or one with the same listing
+    return ToolEnvWrapper(env, [tool], **_format_option(native))
