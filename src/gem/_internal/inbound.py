@@ -109,7 +109,7 @@ def loads(
         raise BadInput(source, f"has an integer of more than {LONGEST_INT} digits", limit=LONGEST_INT) from e
     if keep_surrogates:
         return value
-    value, count = _without_surrogates(value)
+    value, count = without_surrogates(value)
     if count:
         logger.warning("%s: %d lone surrogates replaced", source, count)
     return value
@@ -337,6 +337,24 @@ def shaped(source: str, what: str, error: type[GemError] = BadInput) -> Iterator
         raise (BadInput(source, reason) if error is BadInput else error(f"{source} {reason}")) from e
 
 
+def without_surrogates(data: Any) -> tuple[Any, int]:
+    """Return plain data with U+FFFD for each lone surrogate, which no encoding takes, and how many it had."""
+    count = 0
+
+    def repaired(part: Any) -> Any:
+        nonlocal count
+        if isinstance(part, str) and not part.isascii():
+            part, found = _SURROGATE.subn("\ufffd", part)
+            count += found
+        elif isinstance(part, Mapping):
+            return {repaired(key): repaired(item) for key, item in part.items()}
+        elif isinstance(part, list):
+            return [repaired(item) for item in part]
+        return part
+
+    return repaired(data), count
+
+
 def finite(data: Any) -> Any:
     """Return decoded JSON with text for NaN and Infinity, which JSON does not have."""
     if isinstance(data, dict):
@@ -344,23 +362,6 @@ def finite(data: Any) -> Any:
     if isinstance(data, list):
         return [finite(item) for item in data]
     return str(data) if isinstance(data, float) and not math.isfinite(data) else data
-
-
-def _without_surrogates(value: Any) -> tuple[Any, int]:
-    """Return decoded JSON with U+FFFD for each lone surrogate, and how many it had."""
-    count = 0
-
-    def repaired(part: Any) -> Any:
-        nonlocal count
-        if isinstance(part, str):
-            text, found = _SURROGATE.subn("\ufffd", part)
-            count += found
-            return text
-        if isinstance(part, Mapping):
-            return {repaired(key): repaired(item) for key, item in part.items()}
-        return [repaired(item) for item in part] if isinstance(part, list) else part
-
-    return repaired(value), count
 
 
 def _integer(digits: str) -> int | Decimal:

@@ -229,10 +229,9 @@ def test_contents_are_kept_or_made_of_title_and_text(tmp_path):
         (b"{broken", "invalid JSON"),
         (b"[1, 2]", "JSON object"),
         (b'{"id": "1"}', "'contents'"),
-        (b'{"id": "1", "contents": "  "}', "'contents'"),
+        (b'{"id": "1", "body": "one"}', "'contents'"),
         (b'{"id": null, "contents": "x"}', "'id'"),
         (b'{"id": "1", "contents": 5}', "'contents' must be a string"),
-        (b'{"id": "1", "contents": "\\ud800"}', "surrogate"),
         (b'{"id": "1", "contents": "\xff"}', "invalid JSON"),
     ],
 )
@@ -246,7 +245,25 @@ def test_a_malformed_line_is_reported_by_file_and_number_or_skipped(line, messag
     assert answers(found, ["one", "two"]) == [["a"], ["b"]]
 
 
-@pytest.mark.parametrize("text", ["", "\n\n"])
+@pytest.mark.parametrize("row", [{"contents": " "}, {"text": ""}, {"text": None, "title": None}, {"contents": None}])
+def test_a_document_without_text_is_left_out_and_counted(row, tmp_path, caplog):
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("\n".join(map(json.dumps, [row, {"contents": "one"}, row, {"text": "", "title": "two"}])))
+    found = build_index(corpus, tmp_path / "index")
+    assert len(found) == 2 and answers(found, ["one", "two"]) == [["2"], ["4"]]
+    assert "left out 2 documents without text" in caplog.text
+    assert len(LexicalIndex.of([row, {"contents": "one"}])) == 1
+
+
+def test_half_of_a_surrogate_pair_in_a_document_is_replaced(tmp_path):
+    row = {"id": "a\ud800", "contents": "cut: \ud83d", "url": "u\udfff"}
+    (tmp_path / "corpus.jsonl").write_text(json.dumps(row))
+    for index in (build_index(tmp_path / "corpus.jsonl", tmp_path / "index"), LexicalIndex.of([row])):
+        [[hit]] = index.search(["cut"])
+        assert hit.document == {"id": "a\ufffd", "contents": "cut: \ufffd", "url": "u\ufffd"}
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", '{"text": ""}'])
 def test_a_corpus_without_documents_is_an_error(text, tmp_path):
     (tmp_path / "corpus.jsonl").write_text(text)
     with pytest.raises(BadValue, match="no documents"):
@@ -474,6 +491,6 @@ def test_documents_are_found_by_url():
 
 def test_malformed_rows_are_reported_by_number():
     with pytest.raises(BadValue, match="row 2"):
-        LexicalIndex.of([{"contents": "one"}, {"text": ""}])
+        LexicalIndex.of([{"contents": "one"}, {"body": ""}])
     with pytest.raises(BadValue, match="no documents"):
         LexicalIndex.of([])

@@ -2,7 +2,8 @@
 
 A line of a corpus is a JSON object with ``contents``, or with ``text`` and optionally ``title``. ``id`` is a string or
 an integer and defaults to the number of the line, counted from 1. ``url`` is optional. The first line of ``contents``
-is the title in quotes, as in the corpora published with Search-R1.
+is the title in quotes, as in the corpora published with Search-R1. A document without any text is left out. Lone
+surrogates, which no encoding takes, become U+FFFD.
 
 All engines index the output of words(), so they rank documents in the same order.
 
@@ -19,10 +20,10 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
-from gem._internal.inbound import loads
-from gem._internal.text import short_repr
+from gem._internal.inbound import loads, without_surrogates
+from gem._internal.text import counted, short_repr
 from gem.errors import BadInput, BadValue
 
 PROGRESS_STEP = 1000  # documents between two progress reports
@@ -81,23 +82,29 @@ class CorpusFile:
         return {"name": self.path.name, "bytes": size, "ends": digest, "skip_bad_lines": self.skip_bad_lines}
 
     def documents(self, progress: Progress | None = None) -> Iterator[Document]:
-        """Read the documents in order. Empty lines are skipped.
+        """Read the documents in order. Empty lines and documents without text are skipped; a warning counts the latter.
 
         Raises:
             BadValue: a line is malformed and skip_bad_lines is false (the message names file and line), or the corpus
                 has no documents.
         """
-        total, done, count = self.path.stat().st_size, 0, 0
+        total, done, count, empty = self.path.stat().st_size, 0, 0, 0
         with self.path.open("rb") as file:
             for line, raw in enumerate(file, start=1):
                 done += len(raw)
-                if raw.strip() and (document := self._document(raw, line)) is not None:
-                    count += 1
-                    yield document
-                    if progress is not None and count % PROGRESS_STEP == 0:
-                        progress("indexing", done, total)
+                if not raw.strip() or (document := self._document(raw, line)) is None:
+                    continue
+                if not document["contents"]:
+                    empty += 1
+                    continue
+                count += 1
+                yield document
+                if progress is not None and count % PROGRESS_STEP == 0:
+                    progress("indexing", done, total)
         if count == 0:
             raise BadValue(f"{self.path}: the corpus has no documents")
+        if empty:
+            logger.warning("%s: left out %s without text", self.path, counted(empty, "document"))
         if progress is not None:
             progress("indexing", total, total)
 
@@ -112,7 +119,7 @@ class CorpusFile:
 
 
 def documents_of(rows: Iterable[Mapping[str, Any]]) -> list[Document]:
-    """Convert rows to documents.
+    """Convert rows to documents, without those that have no text.
 
     Raises:
         BadValue: a row is malformed (the message has its number, counted from 1), or there are no rows.
@@ -120,16 +127,22 @@ def documents_of(rows: Iterable[Mapping[str, Any]]) -> list[Document]:
     documents = []
     for number, row in enumerate(rows, start=1):
         try:
-            documents.append(document_of(row, number))
+            document = document_of(row, number)
         except BadValue as e:
             raise BadValue(f"row {number}: {e}") from None
+        if document["contents"]:
+            documents.append(document)
     if not documents:
         raise BadValue("the corpus has no documents")
     return documents
 
 
 def document_of(row: Any, number: int) -> Document:
-    """Convert one row of a corpus; ``number`` is the default id. Raises BadValue for a malformed row."""
+    """Convert one row of a corpus, whose contents may be empty. Raises BadValue for a malformed row.
+
+    Args:
+        number: the default id.
+    """
     if not isinstance(row, Mapping):
         raise BadValue(f"expected a JSON object, got {type(row).__name__}")
     key = row.get("id", number)
@@ -139,23 +152,20 @@ def document_of(row: Any, number: int) -> Document:
     url = row.get("url")
     if isinstance(url, str) and url:
         document["url"] = url
-    return document
+    return cast(Document, without_surrogates(document)[0])
 
 
 def _contents(row: Mapping[str, Any]) -> str:
-    for column in ("contents", "text", "title"):
-        if not isinstance(row.get(column, ""), str):
-            raise BadValue(f"{column!r} must be a string, got {short_repr(row[column], 60)}")
-    contents: str = row.get("contents", "")
-    if not contents.strip() and row.get("text", "").strip():
-        contents = '"' + " ".join(row.get("title", "").split()) + '"\n' + row["text"]
-    if not contents.strip():
+    texts = {column: row.get(column) for column in ("contents", "text", "title")}
+    for column, text in texts.items():
+        if text is not None and not isinstance(text, str):
+            raise BadValue(f"{column!r} must be a string, got {short_repr(text, 60)}")
+    if "contents" not in row and "text" not in row:
         raise BadValue(f"needs 'contents', or 'text' with a 'title'; it has {', '.join(map(repr, row)) or 'no keys'}")
-    try:
-        contents.encode()
-    except UnicodeEncodeError:
-        raise BadValue("contains half of a surrogate pair, which cannot be encoded") from None
-    return contents
+    contents, text, title = (each if each and each.strip() else "" for each in texts.values())
+    if contents or not (text or title):
+        return contents
+    return f'"{" ".join(title.split())}"\n{text}'
 
 
 def _parse(raw: bytes) -> Any:
