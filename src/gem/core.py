@@ -101,7 +101,8 @@ class Step(_Step):
             action was invalid; ``reward_parts``, named components that sum to the reward; ``revealed``, in the last
             step only, the secrets of an episode that was not won; ``outside_limit``, True in the last step if a limit
             that is not one of the task's rules, such as that of TurnLimit, ended the episode; ``explanation`` and
-            ``checks``, see below.
+            ``checks``, see below. Vectors and rollouts add ``surrogates``, the number of lone surrogates in the
+            observation that they have replaced by U+FFFD.
 
     ``info["explanation"]`` of the last step says why the episode has its score, in one or a few sentences.
     ``info["checks"]`` of the last step names what was checked: a list of

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gem.conversation.observations import as_messages, join_contents, role_of, text_messages, with_prefix_and_suffix
+from gem.conversation.observations import (
+    as_messages,
+    encodable,
+    join_contents,
+    role_of,
+    text_messages,
+    with_prefix_and_suffix,
+)
 from gem.errors import BadValue
 from gem.messages import tool, user
 
@@ -59,3 +66,34 @@ def test_other_values_get_no_prefix_or_suffix(observation):
 
 def test_messages_are_joined_line_by_line():
     assert join_contents([tool("a"), user("b")]) == "a\nb"
+
+
+@pytest.mark.parametrize(
+    ("observation", "shown"),
+    [
+        ("cut \ud83d", "cut \ufffd"),
+        ({"text": "\udfff", "images": ["image"]}, {"text": "\ufffd", "images": ["image"]}),
+        ([tool("\ud800"), user("é")], [tool("\ufffd"), user("é")]),
+        (
+            [{"role": "user", "content": [{"type": "text", "text": "\ud800"}]}],
+            [user([{"type": "text", "text": "\ufffd"}])],
+        ),
+    ],
+)
+def test_lone_surrogates_are_replaced_and_counted_in_info(observation, shown):
+    info = {"idx": 3}
+    assert encodable(observation, info) == shown and info == {"idx": 3, "surrogates": 1}
+    again = {}
+    assert encodable(shown, again) is shown and again == {}
+
+
+def test_lone_surrogates_of_what_info_adds_to_an_observation_are_replaced():
+    info = {"prefix": "\ud800", "suffix": "é", "tools": [{"description": "\udc00\udc00"}], "answer": "\ud800"}
+    assert encodable("text", info) == "text"
+    assert info == {
+        "prefix": "\ufffd",
+        "suffix": "é",
+        "tools": [{"description": "\ufffd\ufffd"}],
+        "answer": "\ud800",
+        "surrogates": 3,
+    }

@@ -126,6 +126,37 @@ def test_a_recorded_turn_has_every_field(policy):
     assert all(replace(turn) == turn for turn in episode.turns)  # reads every field
 
 
+class CutEnv(Env):
+    """Says half of a surrogate pair in every observation, the last one included."""
+
+    def reset(self, seed=None):
+        super().reset(seed)
+        return "first \ud83d", {}
+
+    def step(self, action):
+        return Step("then \udc00\ud800", 1.0, terminated="2" in action)
+
+
+class BytesTokenizer(CharTokenizer):
+    def encode(self, text, add_special_tokens):
+        return list(text.encode())
+
+
+def test_half_of_a_surrogate_pair_in_an_observation_does_not_end_a_run_of_a_token_policy():
+    policy = SpellingPolicy()
+    policy.chat = ChatFormat(BytesTokenizer())
+    vec_env = VectorEnv.of([CutEnv, CutEnv])
+    assert [info["surrogates"] for info in vec_env.reset()[1]] == [1, 1]
+    assert [info["surrogates"] for info in vec_env.step(["a", "b"]).infos_B] == [2, 2]
+    for episode in collect(vec_env, policy, episodes=4):
+        assert episode.failure is None
+        assert [turn.observation for turn in episode.turns] == [
+            "first \ufffd",
+            "then \ufffd\ufffd",
+            "then \ufffd\ufffd",
+        ]
+
+
 # In-flight episodes
 
 

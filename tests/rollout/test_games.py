@@ -108,6 +108,17 @@ def test_text_in_a_reply_changes_nothing_but_the_move_of_its_own_seat():
         assert not any("resigns" in str(turn.observation) for t in p.trajectories.values() for turn in t.turns)
 
 
+def test_half_of_a_surrogate_pair_in_what_a_seat_sees_is_replaced():
+    def cut():
+        env = gem.make(NIM, opponent=None)
+        observe = env.observe
+        env.observe = lambda agent: f"{observe(agent)} \ud83d"
+        return env
+
+    [played] = play_games(cut, matches(RandomPolicy(), RandomPolicy(), 1))
+    assert all(turn.observation.endswith(" \ufffd") for t in played.trajectories.values() for turn in t.turns)
+
+
 def test_a_mistake_of_the_caller_is_raised():
     class Wrong:
         def act(self, env, agent, rng):

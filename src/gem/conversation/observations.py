@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
-from gem._internal.inbound import REPLY, loads
+from gem._internal.inbound import REPLY, loads, without_surrogates
 from gem.core import Info
 from gem.errors import BadValue
 from gem.messages import Message, Observation, Role, media_parts
@@ -37,6 +37,22 @@ def with_prefix_and_suffix(observation: Observation, info: Info) -> Observation:
     """
     changed = map_text(observation, lambda text: observation_text(text, info))
     return observation if changed is None else changed
+
+
+def encodable(observation: Any, info: Info) -> Any:
+    """Return an observation with U+FFFD for each lone surrogate, which tokenizers and endpoints refuse.
+
+    If there are any, also replaces those of the prefix, the suffix and the tools in ``info``, and counts all of them in
+    ``info["surrogates"]``.
+    """
+    more = {key: info[key] for key in ("prefix", "suffix", "tools") if key in info} if info else {}
+    if not more and type(observation) is str and observation.isascii():
+        return observation
+    (replaced, more), count = without_surrogates([observation, more])
+    if not count:
+        return observation
+    info.update(more, surrogates=count)
+    return replaced
 
 
 def map_text(observation: Observation, change: Callable[[str], str]) -> Observation | None:

@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple, cast
 
 from gem.conversation.history import FULL_HISTORY
+from gem.conversation.observations import encodable
 from gem.core import StopReason
 from gem.errors import InfraError
 from gem.multiagent import EpisodicPlayer, MultiAgentEnv, Player, failures_of, start_episode
@@ -187,7 +188,8 @@ def next_request(policy: Policy, episode: ActiveEpisode, env: MultiAgentEnv, vie
     """
     trajectory = episode.trajectory
     assert trajectory.agent is not None
-    episode.observe(env.observe(trajectory.agent), env.infos[trajectory.agent])
+    info = env.infos[trajectory.agent]
+    episode.observe(encodable(env.observe(trajectory.agent), info), info)
     episode.prepare(policy, FULL_HISTORY, view)
     return None if episode.exceeded else episode.request(policy, view)
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from gem._internal.framing import describe_error
 from gem._internal.text import short_repr
+from gem.conversation.observations import encodable
 from gem.core import Info, Step, StopReason, position_of, skip_to, unwrapped
 from gem.datasets.tasks import SharesOrder
 from gem.errors import BadValue, CallerError, EnvFailed, InfraError
@@ -179,6 +180,8 @@ class Slot:
         env = self.env
         try:
             step = as_step(env.step(action))
+            if (shown := encodable(step.observation, step.info)) is not step.observation:
+                step = step._replace(observation=shown)
         except CallerError:
             raise
         except InfraError as e:
@@ -215,6 +218,7 @@ class Slot:
             start_at(env, position)
         try:
             observation, info = _as_first(env.reset(seed=seed, **kwargs))
+            observation = encodable(observation, info)
         except CallerError:
             raise
         except InfraError as e:

@@ -92,7 +92,10 @@ class Server:
             return {"tools": tools}
         page, last = int(cursor or 0), len(tools) - 1
         if self.pages == "gap":
-            return {"tools": tools[page - 1 : page] if page else [], "nextCursor": str(page + 1) if page <= last else ""}
+            return {
+                "tools": tools[page - 1 : page] if page else [],
+                "nextCursor": str(page + 1) if page <= last else "",
+            }
         after = {"empty": str(page + 1) if page < last else "", "stuck": "1", "turning": str(page + 1)}[self.pages]
         return {"tools": [tools[page % len(tools)]], "nextCursor": after}
 
