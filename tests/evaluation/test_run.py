@@ -209,6 +209,51 @@ def test_a_finished_run_can_be_resumed_with_other_notes_and_concurrency(tmp_path
     assert (tmp_path / "run" / "trajectories.jsonl").read_text() == before
 
 
+class Sampler(Scripted):
+    """Notes the stream of each reply by the observation and the episode."""
+
+    def __init__(self):
+        super().__init__(lambda episode, attempt: "yes")
+        self.streams = {}
+
+    def act(self, requests):
+        self.streams |= {(str(request.observation), request.key): request.stream for request in requests}
+        return super().act(requests)
+
+
+@pytest.mark.parametrize("more", [{}, {"token_limit": 1000}])
+def test_a_reply_is_sampled_by_its_task_and_rollout_wherever_they_stand(more):
+    asked = []
+    for envs, limit in ((["code:Warmup-v0", "qa:Facts"], 4), (["qa:Facts"], 8)):
+        policy = Sampler()
+        evaluate(policy, [EvalEnv(id=each) for each in envs], limit=limit, rollouts=3, concurrency=5, **more)
+        streams = {}
+        for (observation, _), stream in policy.streams.items():
+            streams.setdefault(observation, set()).add(stream)
+        asked.append(streams)
+    assert all(len(streams) == 3 for streams in asked[1].values())  # a stream per rollout
+    assert len(set.union(*asked[1].values())) == 24
+    common = asked[0].keys() & asked[1].keys()
+    assert len(common) == 4 and all(asked[0][each] == asked[1][each] for each in common)
+
+
+def test_equal_episodes_of_different_seeds_are_sampled_as_rollouts_of_one_task():
+    policy = Sampler()
+    evaluate(policy, "game:GuessTheNumber-v0-easy", limit=30)
+    assert len({stream for (_, key), stream in policy.streams.items() if key[2] == 0}) == 30
+
+
+def test_a_run_whose_replies_were_sampled_by_their_place_is_not_resumed(tmp_path):
+    settings = {"policy": Sampler(), "envs": "test:Coin", "limit": 4, "out": str(tmp_path / "run")}
+    evaluate(**settings)
+    file = tmp_path / "run" / "eval.json"
+    recorded = json.loads(file.read_text())
+    assert recorded["policy"].pop("seeds") == "by task"
+    file.write_text(json.dumps(recorded))
+    with pytest.raises(BadValue, match=r'policy.seeds was null, now "by task".*Start a new evaluation'):
+        evaluate(**settings, resume=True)
+
+
 def test_a_run_that_another_process_is_writing_is_not_resumed(tmp_path):
     out = str(tmp_path / "run")
     policy = Scripted(lambda episode, attempt: "yes")

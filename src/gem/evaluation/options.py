@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +17,7 @@ from gem.errors import BadValue
 from gem.evaluation.tasks import Wrap
 from gem.evaluation.versions import digest
 from gem.policies import Policy, Reply, Request, is_async
+from gem.seeding import derive
 from gem.wrappers.prompt_template import PromptTemplateWrapper
 from gem.wrappers.wrapper_factory import is_tool, mcp_wrapper
 
@@ -96,6 +98,36 @@ class Budget(Protocol):
 
     def count(self, request: Request, reply: Reply) -> None:
         """Count a reply of the policy."""
+
+
+class SampledByTask:
+    """A policy that samples an episode by its task and rollout, whatever its place in the evaluation is.
+
+    Args:
+        tasks: ids of the tasks, in the order of the episodes.
+        first: number of the first of these episodes.
+    """
+
+    def __init__(self, policy: Any, tasks: Iterable[str], first: int) -> None:
+        self.policy = policy
+        rollouts = Counter[str]()
+        self._streams: dict[int, int] = {}
+        for number, task in enumerate(tasks, start=first):
+            self._streams[number] = derive("sampling", task, rollouts[task])
+            rollouts[task] += 1
+        if is_async(policy):
+            self.submit = lambda request: policy.submit(self._by_task(request))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.policy, name)
+
+    def act(self, requests: Sequence[Request]) -> list[Reply]:
+        replies: list[Reply] = self.policy.act([self._by_task(request) for request in requests])
+        return replies
+
+    def _by_task(self, request: Request) -> Request:
+        _, episode, turn = request.key
+        return replace(request, stream=(self._streams[episode], turn))
 
 
 class TokenBudget:

@@ -18,7 +18,7 @@ from gem.errors import BadValue, EndpointError, GemError, InfraError
 from gem.evaluation.columns import Sample
 from gem.evaluation.cost import Price, Spending, known_cost, price_of
 from gem.evaluation.logs.run_log import LogKind, RunLog
-from gem.evaluation.options import EvalOptions
+from gem.evaluation.options import EvalOptions, SampledByTask
 from gem.evaluation.records import EvalFolder
 from gem.evaluation.report import LATEX, MARKDOWN, REPORT, EnvScore, EvalReport, env_score
 from gem.evaluation.tasks import EvalEnv, OracleActions, TaskSet, plan_tasks
@@ -125,13 +125,21 @@ def evaluate(
     budgets = [] if cost_limit is None else [spending]
     inner, tokenizer = [*innermost, *below], getattr(player, "tokenizer", None)
     plan: list[TaskSet] = []
+    samples, by_task = 0, False
     for env in listed:
+        sampler: Policy = player
         if isinstance(env, EvalEnv):
             env = plan_tasks(env, limit, innermost=inner, tokenizer=tokenizer, native_tools=native_tools)
-        limited = options.limited(env.policy or player, *budgets)
+            if not isinstance(policy, str):
+                by_task, ids = True, (task.id for task in env.tasks for _ in range(rollouts))
+                sampler = SampledByTask(player, ids, samples)
+        samples += len(env.tasks) * rollouts
+        limited = options.limited(env.policy or sampler, *budgets)
         plan.append(replace(env, wraps=[*env.wraps, *above], has_tools=bool(below), policy=limited))
     settings = _settings(player, policy, plan, rollouts) | options.settings()
     settings["price"] = None if price is None else asdict(price)
+    if by_task:  # in folders without it, the place of a sample decided its seed; a resumed run must not mix both
+        settings["policy"]["seeds"] = "by task"
     recorded = settings | {"notes": _json("notes", dict(notes or {}))}
     with ExitStack() as stack:
         logged = None if log is None else stack.enter_context(closing(RunLog(log, out, settings)))
@@ -405,8 +413,10 @@ def _eval_envs(
     made = [env if isinstance(env, TaskSet) or env.wrappers else replace(env, wrappers=wrappers) for env in made]
     labels = [(env.env if isinstance(env, TaskSet) else env).label for env in made]
     twice = sorted({label for label in labels if labels.count(label) > 1})
-    if not made or twice:
-        raise BadValue(f"environments must have different names, got {twice[0]!r} twice" if twice else "no environment")
+    if not made:
+        raise BadValue("no environment")
+    if twice:
+        raise BadValue(f"environments must have different names, got {twice[0]!r} twice; give one a name")
     return made
 
 

@@ -9,7 +9,7 @@
 
   [[env]]
   id = "game:Wordle-v0"
-  limit = 50                                # the keys of an env are the arguments of EvalEnv
+  limit = 50                                # the keys of an env are the arguments of EvalEnv; a name gets the variant
 
 ``offline``, ``games``, ``math`` and ``qa`` come with gem; the last two are the data sets of the GEM paper, with and
 without a tool.
@@ -25,7 +25,7 @@ from typing import Any
 from gem._internal.inbound import read_toml
 from gem._internal.typed import check_keys, converted
 from gem.errors import BadValue, did_you_mean
-from gem.evaluation.tasks import EvalEnv
+from gem.evaluation.tasks import EvalEnv, with_wrappers
 from gem.registry import ENV_REGISTRY
 from gem.wrappers import get_wrapper_fns
 
@@ -70,8 +70,13 @@ def _suite(path: Path, data: Mapping[str, Any]) -> list[EvalEnv]:
     envs = []
     for number, entry in enumerate(entries, start=1):
         env = _env(f"{path}, env {number}", {**limit, **entry})
-        envs += [env] if env.wrappers else [replace(env, wrappers=variant) for variant in variants]
+        envs += [env] if env.wrappers else [_variant(env, variant) for variant in variants]
     return envs
+
+
+def _variant(env: EvalEnv, wrappers: str) -> EvalEnv:
+    """Return an environment with wrappers, which follow its name as they follow an id."""
+    return replace(env, wrappers=wrappers, name=env.name and with_wrappers(env.name, wrappers))
 
 
 def _env(where: str, entry: Mapping[str, Any]) -> EvalEnv:

@@ -64,7 +64,16 @@ class EvalEnv:
 
     @property
     def label(self) -> str:
-        return self.name or "+".join([self.id, *filter(None, (part.strip() for part in self.wrappers.split(",")))])
+        return self.name or with_wrappers(self.id, self.wrappers)
+
+
+def with_wrappers(name: str, wrappers: str) -> str:
+    """Return the name of an environment with comma-separated wrappers.
+
+    >>> with_wrappers("qa:Facts", "search_tool, concat")
+    'qa:Facts+search_tool+concat'
+    """
+    return "+".join([name, *filter(None, (part.strip() for part in wrappers.split(",")))])
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,15 @@ class Request:
     Args:
         observation: the latest observation.
         prompt_ids: token ids of the whole context; empty for a policy whose ``chat`` is None.
-        key: (slot, episode, turn). A policy that samples derives its random stream from this key.
+        key: (slot, episode, turn).
         sample_random_action: returns a random legal action of the environment.
         turns: the turns of the episode so far; empty if the observation contains the history.
         role: role of a text observation: "user", or "tool" for a tool result.
         dropped: number of oldest turns to leave out; see gem.conversation.History.
         tools: schemas of the functions available for native calls, from ``info["tools"]`` of the reset; empty if
             tool calls are written in the text.
+        stream: a policy that samples derives its random stream from these numbers. Evaluations identify the task, the
+            rollout and the turn by them. None for ``key``.
     """
 
     observation: Observation
@@ -40,6 +42,7 @@ class Request:
     role: Role = "user"
     dropped: int = 0
     tools: Sequence[Mapping[str, Any]] = ()
+    stream: tuple[int, ...] | None = None
 
 
 @dataclass(slots=True)

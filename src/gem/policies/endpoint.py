@@ -328,7 +328,10 @@ class EndpointPolicy:
             options = {**options, "tools": list(request.tools)}
         if self.seed is None:
             return options
-        return {**options, "seed": derive(self.seed, *request.key) % 2**31}  # the range that every server accepts
+        return {
+            **options,
+            "seed": derive(self.seed, *(request.stream or request.key)) % 2**31,
+        }  # the range that every server accepts
 
 
 def _then(future: Future[Any], convert: Callable[[Future[Any]], Reply]) -> Future[Reply]:

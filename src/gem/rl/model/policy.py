@@ -260,7 +260,9 @@ class CausalLMPolicy:
         if self.temperature == 0.0:
             return torch.zeros(len(requests), self.max_new_tokens)
         rows = [
-            np.random.Generator(np.random.Philox(derive(self.seed, *r.key, "sampling"))).random(self.max_new_tokens)
+            np.random.Generator(np.random.Philox(derive(self.seed, *(r.stream or r.key), "sampling"))).random(
+                self.max_new_tokens
+            )
             for r in requests
         ]
         return torch.from_numpy(np.stack(rows))
