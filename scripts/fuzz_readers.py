@@ -52,7 +52,16 @@ from gem.envs.computers.swe.rows import read_row
 from gem.envs.questions.code_env import _solution_in
 from gem.envs.questions.math_visual_env import read_image
 from gem.envs.web.wiki.mediawiki import MediaWikiTrawler
-from gem.errors import BadAction, BadValue, CallerError, EndpointError, GemError, SandboxError, ToolError
+from gem.errors import (
+    BadAction,
+    BadValue,
+    CallerError,
+    EndpointError,
+    GemError,
+    MissingDependency,
+    SandboxError,
+    ToolError,
+)
 from gem.evaluation import compare
 from gem.evaluation.cost import read_price
 from gem.evaluation.exchange import inspect_logs, verifiers_traces
@@ -450,7 +459,7 @@ READERS: dict[str, Reader] = {
     "run_evaluations": Reader(file(run_folder, "evaluations.jsonl", **RUN), CallerError),
     "manifest": Reader(file(lambda path: check_intact(path.parent, "stop"), "manifest.json"), BadValue),
     "inspect_json": Reader(file(imported(inspect_logs.read_inspect), "log.json"), BadValue),
-    "inspect_eval": Reader(file(imported(inspect_logs.read_inspect), "log.eval"), BadValue),
+    "inspect_eval": Reader(file(imported(inspect_logs.read_inspect), "log.eval"), (BadValue, MissingDependency)),
     "verifiers": Reader(file(imported(verifiers_traces.read_verifiers), "traces.jsonl"), BadValue),
     # datasets
     "rows_jsonl": Reader(file(rows, "a.jsonl"), BadValue),

@@ -359,6 +359,7 @@ HOMES = {
     "torch": ["rl", "integrations"],
     "trackio": ["evaluation.logs"],
     "yaml": ["_internal.inbound"],
+    "backports": ["_internal.inbound"],
     "transformers": ["rl", "conversation", "integrations"],
     "chz": ["integrations.tinker_cookbook"],
     "tinker": ["integrations"],

@@ -17,6 +17,7 @@ import pytest
 
 from gem._internal import inbound
 from gem._internal.inbound import (
+    FILE,
     Bounds,
     check_json,
     check_value,
@@ -29,7 +30,7 @@ from gem._internal.inbound import (
     read_toml,
     read_yaml,
 )
-from gem.errors import BadInput
+from gem.errors import BadInput, MissingDependency
 
 SMALL = Bounds(1000, 4, 20)
 
@@ -256,12 +257,72 @@ def test_the_members_of_a_gzip_file_count_together():
         inflate(packed * 3, "a body", 1000)
 
 
+def member_of(path, name, bounds=SMALL):
+    with zipfile.ZipFile(path) as archive:
+        return read_member(archive, name, bounds, extra="eval")
+
+
 def test_a_member_of_an_archive_is_read_up_to_the_limit(tmp_path):
     with zipfile.ZipFile(tmp_path / "log.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("large", b"x" * 1001)
         archive.writestr("small", b"x")
-    with zipfile.ZipFile(tmp_path / "log.zip") as archive:
-        assert read_member(archive, "small", SMALL) == b"x"
-        for name, why in [("large", "at most 1,000"), ("missing", "cannot be read")]:
-            with pytest.raises(BadInput, match=why):
-                read_member(archive, name, SMALL)
+        archive.writestr("other", b"x", compress_type=zipfile.ZIP_LZMA)  # which zipfile decompresses whole
+    assert member_of(tmp_path / "log.zip", "small") == b"x"
+    for name, why in [("large", "at most 1,000"), ("missing", "cannot be read"), ("other", "compression 14")]:
+        with pytest.raises(BadInput, match=why):
+            member_of(tmp_path / "log.zip", name)
+
+
+def with_zstandard(path, members, cut=0):
+    """Write a zip archive whose members are compressed with zstandard, and lack their last bytes; each lists frames."""
+    zstd = pytest.importorskip("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+    packed = {name: b"".join(map(zstd.compress, frames)) for name, frames in members.items()}
+    packed = {name: data[: len(data) - cut] for name, data in packed.items()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in packed.items():
+            archive.writestr(name, data)
+        for name, frames in members.items():  # what the directory at the end of the archive says
+            info = archive.getinfo(name)
+            info.compress_type, info.CRC, info.file_size = 93, zlib.crc32(b"".join(frames)), len(b"".join(frames))
+    return path
+
+
+def test_a_member_compressed_with_zstandard_is_read_up_to_the_limit(tmp_path):
+    path = with_zstandard(
+        tmp_path / "log.zip",
+        {"small": [b"x" * 999], "frames": [b"ab", b"cd"], "large": [b"x" * 1001], "bomb": [b"x" * (32 << 20)] * 3},
+    )
+    assert member_of(path, "small") == b"x" * 999 and member_of(path, "frames") == b"abcd"
+    for name in ("large", "bomb"):
+        with pytest.raises(BadInput, match="at most 1,000"):
+            member_of(path, name)
+    with pytest.raises(BadInput, match="at most 4,194,304"):  # as far as so few bytes may grow
+        member_of(path, "bomb", FILE)
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (lambda data: data.replace(b"abcabc", b"abcabd"), "damaged|invalid"),
+        (lambda data: data.replace(b"\x28\xb5\x2f\xfd", b"\x28\xb5\x2f\xfe"), "invalid compressed data"),
+    ],
+)
+def test_a_damaged_member_compressed_with_zstandard_is_an_error(damage, why, tmp_path):
+    path = with_zstandard(tmp_path / "log.zip", {"a": [b"abcabc"]})
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(BadInput, match=why):
+        member_of(path, "a")
+
+
+def test_a_member_compressed_with_zstandard_that_is_cut_off_is_an_error(tmp_path):
+    path = with_zstandard(tmp_path / "log.zip", {"a": [b"abcabc"]}, cut=3)
+    with pytest.raises(BadInput, match="cut off"):
+        member_of(path, "a")
+
+
+def test_zstandard_without_its_library_names_what_to_install(tmp_path, monkeypatch):
+    path = with_zstandard(tmp_path / "log.zip", {"a": [b"abc"]})
+    for name in ("compression.zstd", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingDependency, match=r"zstd is required"):
+        member_of(path, "a")

@@ -8,6 +8,7 @@ stands, and data that a reader still takes may be too deep for the code that use
 from __future__ import annotations
 
 import ast
+import copy
 import io
 import json
 import logging
@@ -18,7 +19,7 @@ import sys
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from itertools import accumulate
@@ -55,6 +56,7 @@ FILE = Bounds(256 << 20, 100, 16_000_000)  # a document or line of a file; an ep
 SETTINGS = Bounds(1 << 18, 32, 10_000)  # a file that a person writes
 _FREE, _MOST_GROWTH = 4 << 20, 100  # bytes of any compressed data; above them, bytes per compressed byte
 _MOST_MEMBERS = 1000  # of gzip data; the rest is copied after each
+_ZSTANDARD = 93  # compression of a member of a zip archive; the default of inspect-ai
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{},"'))
@@ -288,10 +290,14 @@ def grown(size: int, limit: int) -> int:
 
 def inflate(data: bytes, source: str, limit: int) -> bytes:
     """Decompress gzip or zlib data. Raises BadInput if it is damaged or has more than ``limit`` or grown() bytes."""
-    parts, size, limit = list[bytes](), 0, grown(len(data), limit)
+    return _decompressed(data, source, grown(len(data), limit), lambda: zlib.decompressobj(zlib.MAX_WBITS | 32))
+
+
+def _decompressed(data: bytes, source: str, limit: int, decompressor: Callable[[], Any]) -> bytes:
+    parts, size = list[bytes](), 0
     try:
-        while data and len(parts) < _MOST_MEMBERS:  # members of gzip may follow each other
-            stream = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        while data and len(parts) < _MOST_MEMBERS:  # members of gzip and frames of zstandard may follow each other
+            stream = decompressor()
             parts.append(stream.decompress(data, limit - size + 1))
             size += len(parts[-1])
             if size > limit:
@@ -299,29 +305,45 @@ def inflate(data: bytes, source: str, limit: int) -> bytes:
             if not stream.eof:
                 raise BadInput(source, "is compressed and cut off")
             data = stream.unused_data.lstrip(b"\0")
-    except zlib.error as e:
+    except BadInput:
+        raise
+    except Exception as e:  # zlib.error, or the error of a library for zstandard
         raise BadInput(source, f"has invalid compressed data: {e}") from e
     check_size(size, f"{source}, decompressed,", limit)
     return b"".join(parts)
 
 
-def read_member(archive: zipfile.ZipFile, name: str, bounds: Bounds = FILE) -> bytes:
-    """Read one member of a zip archive, whatever size its header claims.
+def read_member(archive: zipfile.ZipFile, name: str, bounds: Bounds = FILE, *, extra: str) -> bytes:
+    """Read one member of a zip archive that is stored, deflated or compressed with zstandard, as far as its bounds.
+
+    Args:
+        extra: the extra that installs backports.zstd, which Python before 3.14 needs for zstandard.
 
     Raises:
-        BadInput: if it is missing, damaged, encrypted, or exceeds the bounds.
-        NotImplementedError: for a compression that this Python does not have.
+        BadInput: if it is missing, damaged, encrypted, has another compression, or exceeds the bounds.
+        MissingDependency: for zstandard, without backports.zstd.
     """
     source = f"{archive.filename}, {name}"
     limit = grown(getattr(archive, "start_dir", 0), bounds.bytes)
     try:
-        with archive.open(name) as member:
-            data = member.read(limit + 1)
-    except NotImplementedError:
-        raise
+        member = archive.getinfo(name)
+        checksum, is_zstandard = member.CRC, member.compress_type == _ZSTANDARD
+        if is_zstandard:  # read as it is stored
+            member = copy.copy(member)
+            member.compress_type, member.file_size = zipfile.ZIP_STORED, member.compress_size
+            del member.CRC
+        elif member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # zipfile reads others unbounded
+            raise ValueError(f"compression {member.compress_type}")
+        with archive.open(member) as file:
+            data = file.read(limit + 1)
     except (KeyError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as e:
         raise BadInput(source, f"cannot be read: {e}") from e
     check_size(len(data), source, limit)
+    if is_zstandard:
+        zstd = require("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd", extra=extra)
+        data = _decompressed(data, source, limit, zstd.ZstdDecompressor)
+        if zlib.crc32(data) != checksum:
+            raise BadInput(source, "cannot be read: it is damaged")
     return data
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from gem._internal.folders import write_text
 from gem._internal.inbound import REPLY, loads, read_json, read_member, shaped
-from gem.errors import BadValue
+from gem.errors import BadValue, MissingDependency
 from gem.evaluation.columns import COLUMNS, Sample
 from gem.evaluation.cost import Price, price_of
 from gem.evaluation.exchange.messages import (
@@ -202,10 +202,10 @@ def _samples(path: Path) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
-                header = loads(read_member(archive, "header.json"), "header.json")
+                header = loads(read_member(archive, "header.json", extra="eval"), "header.json")
                 for name in sorted(archive.namelist()):
                     if name.startswith("samples/"):
-                        yield header, loads(read_member(archive, name), name)
+                        yield header, loads(read_member(archive, name, extra="eval"), name)
             return
         data = read_json(path)
         if not isinstance(data, dict) or not isinstance(data.get("eval"), dict):
@@ -214,8 +214,9 @@ def _samples(path: Path) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]
             raise ValueError("its samples are no list")
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as e:
         raise BadValue(f"{path} is not a log of inspect-ai: {getattr(e, 'strerror', None) or e}") from e
-    except NotImplementedError as e:  # zstandard, which zipfile reads from Python 3.14 on
-        raise BadValue(f"cannot read {path}: {e}; convert it with `inspect log convert --to json`") from e
+    except MissingDependency as e:
+        how = "or convert it with `inspect log convert --to json`"
+        raise MissingDependency(f"cannot read {path}, which is compressed with zstandard: {e}; {how}") from e
     for sample in data.get("samples") or ():
         yield data, sample
 
