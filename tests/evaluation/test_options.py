@@ -161,6 +161,27 @@ def test_an_endpoint_calls_the_tools_of_mcp_servers_natively(tmp_path, capsys):
     assert "model: m, m-2026-01-02." in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize("calls", [False, True])
+def test_a_server_that_never_calls_a_native_tool_is_told_of_in_the_report(calls):
+    pytest.importorskip("aiohttp")
+    from gem.policies import Endpoint, EndpointPolicy
+    from gem.testing.fakes.endpoint import Answer, FakeEndpoint
+
+    def model(request):
+        if not calls or request.body["messages"][-1]["role"] == "tool":
+            return "\\boxed{9}"
+        function = {"name": "python", "arguments": "{"}  # cannot be read, but is a call
+        message = {"content": None, "tool_calls": [{"id": "1", "type": "function", "function": function}]}
+        return Answer(body=json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]}))
+
+    with FakeEndpoint(model) as endpoint:
+        policy = EndpointPolicy(Endpoint(endpoint.url, "m"))
+        report = evaluate(policy, GAME, limit=4, wrappers="python_tool", native_tools=True)
+    assert (report[GAME + "+python_tool"].calls > 0) is calls
+    noted = [note for note in report.notes() if "no tool was called in 4 samples" in note]
+    assert len(noted) == (not calls) and all("chat template" in note for note in noted)
+
+
 @pytest.mark.parametrize("with_mcp", [False, True])
 def test_the_tools_of_wrappers_are_called_natively_on_request_beside_those_of_mcp_servers(with_mcp, tmp_path, capsys):
     pytest.importorskip("aiohttp")

@@ -36,6 +36,7 @@ class Sample:
         refused: whether the model refused to reply, or a content filter removed its reply.
         invalid: number of turns with an invalid action.
         tokens_in, tokens_out: as reported by the endpoint, or as fed and sampled; 0 if unknown.
+        calls: number of tool calls, refused ones included.
         failure: why the sample failed; None if it did not.
         models: names of the models that replied, as the endpoint reports them.
         tokens_cached, tokens_reasoning: the part of tokens_in that a cache served, and of tokens_out that is hidden
@@ -55,6 +56,7 @@ class Sample:
     invalid: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
+    calls: int = 0
     failure: str | None = None
     models: Sequence[str] = ()
     tokens_cached: int = 0
@@ -87,6 +89,7 @@ class Sample:
                 usage.get("completion_tokens") or len(turn.sampled_ids)
                 for usage, turn in zip(usages, turns, strict=True)
             ),
+            sum(len(turn.tool_calls) for turn in turns),
             trajectory.failure,
             tuple(sorted({turn.model for turn in turns if turn.model is not None})),
             tokens_cached=sum(usage.get("cached_tokens", 0) for usage in usages),
@@ -294,6 +297,7 @@ COLUMNS = (
         family=True,
     ),
     Column("turns", "turns", "turns", "mean number of turns of the finished episodes", _mean_of("turns"), ".1f"),
+    Column("calls", "calls", "calls", "mean number of tool calls of the finished episodes", _mean_of("calls"), ".1f"),
     Column("cut", "cut", "episodes", "finished episodes with a reply at its token limit", _number_with("cut")),
     Column(
         "overflowed",

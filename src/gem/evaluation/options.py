@@ -19,7 +19,7 @@ from gem.evaluation.versions import digest
 from gem.policies import Policy, Reply, Request, is_async
 from gem.seeding import derive
 from gem.wrappers.prompt_template import PromptTemplateWrapper
-from gem.wrappers.wrapper_factory import is_tool, mcp_wrapper
+from gem.wrappers.wrapper_factory import has_tool, mcp_wrapper
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +60,7 @@ class EvalOptions:
 
     def check_used(self, wrappers: Iterable[str]) -> None:
         """Raise BadValue for native calls if none of these comma-separated names of wrappers is that of a tool."""
-        names = {name.strip() for listed in wrappers for name in listed.split(",")}
-        if self.native_tools and not any(map(is_tool, names)):
+        if self.native_tools and not any(map(has_tool, wrappers)):
             raise BadValue("native_tools has no effect: no environment has a wrapper with a tool, such as python_tool")
 
     def settings(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from gem._internal.text import clip, counted, one_line
 from gem.errors import BadValue
 from gem.evaluation.columns import BY_KEY, COLUMNS, Column, EnvSamples, Sample, summed
 from gem.evaluation.metrics import Estimate, suite_mean, task_means
+from gem.wrappers.wrapper_factory import has_tool
 
 REPORT, MARKDOWN, LATEX = "report.json", "report.md", "report.tex"
 MAX_NOTE = 2_000  # characters of a note
@@ -62,6 +63,7 @@ class EnvScore:
     pass_hat: Mapping[int, Estimate]
     if_failures_scored: tuple[float, float]
     turns: float
+    calls: float
     cut: int
     overflowed: int
     refused: int
@@ -240,6 +242,13 @@ class EvalReport:
                 if column.family and env.done and (values := getattr(env, column.key)):
                     shown = ", ".join(f"{column.name[:-1]}{k} {column.text(value)}" for k, value in values.items())
                     lines.append(f"{env.name}: {shown}")
+            is_native = bool(self.settings.get("native_tools")) and has_tool(env.wrappers)
+            if env.calls == 0 and (is_native or "mcp" in self.settings):
+                lines.append(
+                    f"{env.name}: no tool was called in {counted(env.done, 'sample')}. If the model never calls one, the "
+                    "server may not pass the tools on: its chat template may have no place for them, or it may need "
+                    "options to read calls."
+                )
             if env.latency_p50 > 0:  # a model has replied
                 times = [f"{c.name} {env.cell(c)} s" for c in COLUMNS if c.noted and c.unit == "seconds"]
                 lines.append(f"{env.name}: {', '.join(times)}")

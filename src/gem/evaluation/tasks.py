@@ -26,6 +26,7 @@ from gem.registry import ENV_REGISTRY, make
 from gem.seeding import derive, permuted
 from gem.tools.search.tool import URL_VARIABLE
 from gem.wrappers import get_wrapper_fns
+from gem.wrappers.wrapper_factory import wrapper_names
 
 Wrap = Callable[[Any], Any]
 _STREAMS = frozenset({"seed", "episode", "rng", "action_rng"})  # what differs between equal episodes in get_state()
@@ -73,7 +74,7 @@ def with_wrappers(name: str, wrappers: str) -> str:
     >>> with_wrappers("qa:Facts", "search_tool, concat")
     'qa:Facts+search_tool+concat'
     """
-    return "+".join([name, *filter(None, (part.strip() for part in wrappers.split(",")))])
+    return "+".join([name, *wrapper_names(wrappers)])
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ def plan_tasks(
     limit = limit if env.limit is None else env.limit
     check_count("limit", limit)
     wraps = [*innermost, *get_wrapper_fns(env.wrappers, tokenizer, native_tools=native_tools)]
-    searches = {"search_tool", "search_tool_no_int_reward"} & {name.strip() for name in env.wrappers.split(",")}
+    searches = {"search_tool", "search_tool_no_int_reward"} & {*wrapper_names(env.wrappers)}
     if searches and not os.environ.get(URL_VARIABLE):  # else the first call would stop the run
         raise BadValue(f"{env.label} needs a search server: set {URL_VARIABLE}, such as http://localhost:8000/retrieve")
     made, kwargs = _make_held_out(env)

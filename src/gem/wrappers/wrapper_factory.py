@@ -96,7 +96,7 @@ def get_wrapper_fns(wrappers: str, tokenizer: Any = None, *, native_tools: bool 
     >>> len(get_wrapper_fns("concat, episode_tracking")), get_wrapper_fns("")
     (2, [])
     """
-    names = [name.strip() for name in wrappers.split(",") if name.strip()]
+    names = wrapper_names(wrappers)
     if not set(names) <= set(WRAPPER_FACTORY):
         ENV_REGISTRY.load_plugins()
     for name in names:
@@ -104,6 +104,16 @@ def get_wrapper_fns(wrappers: str, tokenizer: Any = None, *, native_tools: bool 
             hint = did_you_mean(name, WRAPPER_FACTORY)
             raise UnknownArgument(f"no wrapper {name!r}{hint}  (available: {', '.join(WRAPPER_FACTORY)})")
     return [_wrapper_fn(name, tokenizer, native_tools) for name in names]
+
+
+def wrapper_names(wrappers: str) -> list[str]:
+    """Return the names in a comma-separated list."""
+    return [name.strip() for name in wrappers.split(",") if name.strip()]
+
+
+def has_tool(wrappers: str) -> bool:
+    """Return whether a wrapper in a comma-separated list adds a tool."""
+    return any(map(is_tool, wrapper_names(wrappers)))
 
 
 def _wrapper_fn(name: str, tokenizer: Any, native_tools: bool) -> Callable[[Any], Any]:
