@@ -428,6 +428,17 @@ def test_ids_that_end_in_a_path_are_registered_and_not_listed(clean_registry):
         register(EnvSpec("maze:PATH", EchoEnv, path="word"))
 
 
+def test_a_misspelled_id_is_no_path_in_a_family_that_has_ids(clean_registry, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    register(EnvSpec("maze:PATH", Folder, path="folder"))
+    register("maze:Small", EchoEnv)
+    with pytest.raises(UnknownEnv, match="did you mean 'maze:Small'"):
+        make("maze:Smal")
+    assert make("maze:./Smal").word == "./Smal" and make("maze:Smal.txt").word == "Smal.txt"
+    (tmp_path / "Smal").mkdir()
+    assert make("maze:Smal").word == "Smal"
+
+
 @pytest.mark.parametrize("spec", [EnvSpec("maze:X", Folder, path="folder"), EnvSpec("maze", Folder, path="folder")])
 def test_a_spec_of_ids_with_a_path_is_named_for_the_family(clean_registry, spec):
     with pytest.raises(BadValue, match=r"'family:PATH', got 'maze"):

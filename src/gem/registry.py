@@ -74,7 +74,8 @@ class EnvSpec:
             state, or "outside", a limit outside the task. At limits outside the task, a critic estimates the return
             that was cut off. Limits of wrappers and rollouts are always outside.
         path: for ids that end in a path or another name, the constructor's parameter that gets it: with "folder", the
-            spec of "maze:PATH" makes every id "maze:…". None for a spec of one id.
+            spec of "maze:PATH" makes every id "maze:…". In a family with other ids, such as "math:GSM8K", a path
+            contains "." or "/" or exists; other names are misspelled ids. None for a spec of one id.
     """
 
     id: str
@@ -200,6 +201,9 @@ class _Registry(MutableMapping[str, EnvSpec]):
         spec = self._path_specs.get(family)
         if spec is None or spec.path is None or not path.strip():
             return None
+        is_name = not set("./") & set(path) and not os.path.exists(path)
+        if is_name and any(known.startswith(f"{family}:") for known in self._specs):
+            return None  # a misspelled id of the family
         return replace(spec, id=str(env_id), kwargs={**spec.kwargs, spec.path: path}, path=None)
 
     def __iter__(self) -> Iterator[str]:

@@ -16,11 +16,14 @@ from gem.registry import ENV_REGISTRY, EnvSpec
 EASY = "game:GuessTheNumber-v0-easy"
 
 
+PATH_FAMILIES = ("code", "harbor", "math", "mcpmark", "qa", "swebench", "swegym", "terminalbench")
+
+
 def test_list_prints_one_line_per_environment(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
     assert head.split() == ["ID", "NEEDS", "RUNS", "DESCRIPTION"]
-    families = [f"{family}:PATH" for family in ("harbor", "mcpmark", "swebench", "swegym", "terminalbench")]
+    families = [f"{family}:PATH" for family in PATH_FAMILIES]
     assert [line.split()[0] for line in lines] == sorted([*ENV_REGISTRY, *families])
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import gem
 from gem.datasets import load_rows
-from gem.datasets.load import read_file
+from gem.datasets.load import content_hash, has_splits, read_file
 from gem.errors import BadValue
 
 ROWS = [{"problem": f"{n}+1", "answer": str(n + 1)} for n in range(7)]
@@ -38,6 +38,36 @@ def test_json_lines_are_read_in_order_without_blank_lines(tmp_path):
     path.write_text('{"n": 0}\n\n{"n": 1, "text": "é\\u2028x"}\r\n{"n": 2}', encoding="utf-8")
     assert [row["n"] for row in read_file(path)] == [0, 1, 2]
     assert read_file(path)[1]["text"] == "é\u2028x"
+
+
+def test_lone_surrogates_of_json_lines_are_replaced_with_one_warning(tmp_path, caplog):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"n": "\\ud83d\\ude00"}\n{"n": "cut \\uD83D"}\n{"n": ["\\udc00"]}\n')
+    rows = read_file(path)
+    for _ in range(2):
+        assert [row["n"] for row in rows] == ["\U0001f600", "cut \ufffd", ["\ufffd"]]
+    assert [record.getMessage() for record in caplog.records] == [
+        "a.jsonl: lone surrogates are replaced by U+FFFD; the first: a.jsonl, line 2 (row 1)"
+    ]
+
+
+def test_the_hash_of_a_file_or_folder_changes_with_its_rows_alone(tmp_path):
+    first = write_jsonl(tmp_path / "a" / "train.jsonl")
+    second = write_jsonl(tmp_path / "b" / "other.jsonl")
+    assert content_hash(str(first)) == content_hash(str(second)) != content_hash(str(tmp_path / "a"))
+    before = content_hash(str(tmp_path / "a"))
+    (tmp_path / "a" / "README.md").write_text("notes")
+    assert content_hash(str(tmp_path / "a")) == before
+    write_jsonl(first, ROWS[1:])
+    assert content_hash(str(tmp_path / "a")) != before
+    assert content_hash("owner/name") is None and content_hash(str(tmp_path / "none.jsonl")) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "splits"), [("owner/name", True), ("gem:facts/questions.jsonl", False), ("a/b.jsonl", False), ("", False)]
+)
+def test_hub_datasets_and_folders_have_splits_and_files_have_none(name, splits, tmp_path):
+    assert has_splits(name) is splits and has_splits(str(tmp_path))
 
 
 def test_integers_of_any_length_are_read_from_json(tmp_path):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import gem
 from gem import datasets
 from gem.datasets import Rows
+from gem.datasets.load import content_hash
 from gem.errors import BadValue
 from gem.evaluation import evaluate
 from gem.evaluation.tasks import EvalEnv, held_out_seeds, plan_tasks
 from gem.registry import ENV_REGISTRY
 from gem.seeding import derive
+from gem.trajectory import read_jsonl
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +50,38 @@ def test_the_test_split_is_asked_instead_of_the_training_split():
     planned = plan_tasks(EvalEnv(id="test:Splits"), 9)
     assert planned.description == "2 of 2 rows of the split 'test'"
     assert plan_tasks(EvalEnv(id="test:Splits", kwargs={"split": "train"}), 9).description.startswith("5 of 5 rows")
+
+
+def written(path, count):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps({"question": f"q{i}", "answer": "yes"}) + "\n" for i in range(count)))
+    return str(path)
+
+
+def test_own_data_is_named_with_its_file_and_hash_in_the_report_and_the_settings(tmp_path):
+    file = written(tmp_path / "own.jsonl", 3)
+    out = tmp_path / "run"
+    found = evaluate("oracle", f"qa:{file}", out=str(out))[f"qa:{file}"]
+    assert found.solved.value == 1.0 and found.description == f"3 of 3 rows of {file} (hash {content_hash(file)})"
+    [env] = json.loads((out / "eval.json").read_text())["envs"]
+    assert env["id"] == f"qa:{file}" and env["data"] == {"file": file, "hash": content_hash(file)}
+    assert {trajectory.env_id for trajectory in read_jsonl(out / "trajectories.jsonl")} == {f"qa:{file}"}
+
+
+def test_own_data_in_place_of_that_of_an_id_is_in_the_label_and_has_no_split_of_the_id(tmp_path):
+    file = written(tmp_path / "own.jsonl", 3)
+    env = EvalEnv(id="qa:HotpotQA", kwargs={"dataset_name": file, "question_key": "question"}, wrappers="concat")
+    assert env.label == f"qa:HotpotQA({file})+concat"
+    planned = plan_tasks(env, 9)
+    assert planned.description == f"3 of 3 rows of {file} (hash {content_hash(file)})" and "split" not in planned.kwargs
+
+
+def test_the_test_split_of_a_folder_is_asked(tmp_path):
+    written(tmp_path / "own" / "train.jsonl", 5)
+    written(tmp_path / "own" / "test.jsonl", 2)
+    planned = plan_tasks(EvalEnv(id=f"qa:{tmp_path / 'own'}"), 9)
+    assert planned.description.startswith(f"2 of 2 rows of the split 'test' of {tmp_path / 'own'} (hash ")
+    assert plan_tasks(EvalEnv(id="qa:Facts"), 2).description == "2 of 450 rows"
 
 
 def test_seeds_of_evaluations_are_none_that_training_derives():

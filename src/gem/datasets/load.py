@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import logging
 import os
 import re
 import sys
@@ -19,11 +20,12 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any
 
 from gem._internal.imports import is_installed
-from gem._internal.inbound import FILE, check_size, grown, loads, read_bytes, read_lines
+from gem._internal.inbound import FILE, check_size, grown, loads, read_bytes, read_lines, without_surrogates
 from gem._internal.text import short_repr, unescaped
 from gem.datasets.rows import ListRows, Mixed, Row, Rows
 from gem.errors import BadInput, BadValue, install_command, require
@@ -38,6 +40,7 @@ _LIST = FILE._replace(bytes=4 << 30, items=1 << 30)  # a whole file, which is he
 HUB_TIMEOUT_S = 10.0  # for the first reply of the hub
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _NUMBERED = re.compile(r"\d+\.")
+_log = logging.getLogger(__name__)
 
 
 class MissingData(BadValue):
@@ -84,7 +87,26 @@ def _load_named(source: str | Path, split: str | None, config: str | None) -> Ro
         )
     if (copy := local_copy(source)) is not None:
         return _load_folder(copy, split, config)
-    return ListRows(hub_rows(source, split, config), source)
+    rows = hub_rows(source, split, config)
+    return load_rows(rows) if isinstance(rows, Mapping) else ListRows(rows, source)
+
+
+def has_splits(source: str) -> bool:
+    """Return whether the name of a dataset is that of a folder or of a hub dataset, which may have several splits."""
+    return os.path.isdir(source) or (_HUB_NAME.fullmatch(source) is not None and _suffix(Path(source)) is None)
+
+
+def content_hash(source: str) -> str | None:
+    """Return a hash of a dataset file, or of the dataset files in a folder; None if there are none, as for the hub."""
+    path, digest = Path(source), blake2b(digest_size=8)
+    files = [path] if path.is_file() else sorted(path.rglob("*")) if path.is_dir() else []
+    files = [file for file in files if file.is_file() and file.name.endswith((*SUFFIXES, ".arrow"))]
+    for file in files:
+        digest.update(file.relative_to(path).as_posix().encode())  # "." for the file itself
+        with file.open("rb") as opened:
+            while part := opened.read(1 << 20):
+                digest.update(part)
+    return digest.hexdigest() if files else None
 
 
 def local_copy(name: str) -> Path | None:
@@ -212,6 +234,8 @@ def _read_file(path: Path, mtime_ns: int) -> Rows:
 class JsonLines(Rows):
     """A file of one JSON object per line. Keeps only the start of each line in memory: 8 bytes per row."""
 
+    _has_warned = False
+
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
             self._scan(path, file)
@@ -229,10 +253,16 @@ class JsonLines(Rows):
 
     def row(self, index: int) -> Row:
         line = self._line(index).rstrip()
+        may_replace = b"\\ud" in line.lower()  # as only an escape makes a lone surrogate
         try:
-            row = loads(line, self.where(index), long_integers=True)
+            row = loads(line, self.where(index), long_integers=True, keep_surrogates=may_replace)
         except BadInput as e:
             raise BadValue(f"{e}, got {_start_of(line)}") from e
+        if may_replace:
+            row, count = without_surrogates(row)
+            if count and not self._has_warned:
+                self._has_warned = True  # each epoch reads each row
+                _log.warning("%s: lone surrogates are replaced by U+FFFD; the first: %s", self.name, self.where(index))
         if not isinstance(row, dict):
             raise BadValue(f"{self.where(index)} must be a JSON object, got {_start_of(line)}")
         return row

@@ -198,6 +198,24 @@ SPECS: list[EnvSpec] = [
 
 # Specs of ids whose second part is a path or another name.
 PATH_SPECS: list[EnvSpec] = [
+    *(
+        built_in(
+            f"{family}:PATH",
+            f"questions.{entry}",
+            {},
+            f"{text} from a file, a folder or a dataset of the Hugging Face hub.",
+            oracle=oracle,
+            baseline=None,
+            extra=extra,
+            runs="thread",
+            path="dataset_name",
+        )
+        for family, entry, text, oracle, extra in (
+            ("math", "math_env:MathEnv", "Math questions", ANSWERS, "math"),
+            ("qa", "qa_env:QaEnv", "Short-answer questions", ANSWERS, None),
+            ("code", "code_env:CodeEnv", "Programming tasks", None, None),
+        )
+    ),
     replace(_MCPMARK, id="mcpmark:PATH", path="path", oracle=None, description="Tasks of MCPMark in a checkout."),
     *(
         built_in(

@@ -245,9 +245,9 @@ class EvalReport:
             is_native = bool(self.settings.get("native_tools")) and has_tool(env.wrappers)
             if env.calls == 0 and (is_native or "mcp" in self.settings):
                 lines.append(
-                    f"{env.name}: no tool was called in {counted(env.done, 'sample')}. If the model never calls one, the "
-                    "server may not pass the tools on: its chat template may have no place for them, or it may need "
-                    "options to read calls."
+                    f"{env.name}: no tool was called in {counted(env.done, 'sample')}. If the model never calls one, "
+                    "the server may not pass the tools on: its chat template may have no place for them, or it may "
+                    "need options to read calls."
                 )
             if env.latency_p50 > 0:  # a model has replied
                 times = [f"{c.name} {env.cell(c)} s" for c in COLUMNS if c.noted and c.unit == "seconds"]

@@ -446,6 +446,7 @@ def describe_plan(plan: Sequence[TaskSet]) -> dict[str, Any]:
         "envs": [
             asdict(task_set.env)
             | {"tasks": len(task_set.tasks), "hash": task_set.hash, "versions": versions_of(task_set.env.id)}
+            | ({} if task_set.data is None else {"data": task_set.data})
             for task_set in plan
         ],
     }

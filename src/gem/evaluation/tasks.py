@@ -19,7 +19,8 @@ from gem._internal.json_codec import encode
 from gem._internal.typed import Count, check_fields
 from gem.core import Env, EnvWrapper, Info
 from gem.datasets import HasBaseline, HasRows, MissingData, Rows, Stream
-from gem.errors import BadValue
+from gem.datasets.load import content_hash, has_splits
+from gem.errors import BadValue, UnknownArgument
 from gem.evaluation.versions import digest
 from gem.policies import Policy, oracle
 from gem.registry import ENV_REGISTRY, make
@@ -39,7 +40,7 @@ class EvalEnv:
 
     Args:
         id: registered id.
-        name: name in reports; None for the id, followed by the wrappers.
+        name: name in reports; None for the id, a ``dataset_name`` of kwargs in parentheses, and the wrappers.
         limit: maximum number of tasks; None for the limit of the evaluation.
         wrappers: comma-separated names of WRAPPER_FACTORY, innermost first.
         kwargs: constructor arguments, as JSON has them.
@@ -65,7 +66,8 @@ class EvalEnv:
 
     @property
     def label(self) -> str:
-        return self.name or with_wrappers(self.id, self.wrappers)
+        source = self.kwargs.get("dataset_name")
+        return self.name or with_wrappers(f"{self.id}({source})" if source else self.id, self.wrappers)
 
 
 def with_wrappers(name: str, wrappers: str) -> str:
@@ -95,6 +97,7 @@ class TaskSet:
         description: what is asked, for people.
         has_tools: whether wraps has tools besides those of env.
         policy: plays these tasks instead of the policy of the evaluation; None for that one.
+        data: file or folder of the rows, and a hash of its content; None for rows of gem, the hub or arguments.
     """
 
     env: EvalEnv
@@ -104,6 +107,7 @@ class TaskSet:
     description: str
     has_tools: bool = False
     policy: Policy | None = None
+    data: Mapping[str, str] | None = None
 
     @property
     def hash(self) -> str:
@@ -140,6 +144,7 @@ def plan_tasks(
     searches = {"search_tool", "search_tool_no_int_reward"} & {*wrapper_names(env.wrappers)}
     if searches and not os.environ.get(URL_VARIABLE):  # else the first call would stop the run
         raise BadValue(f"{env.label} needs a search server: set {URL_VARIABLE}, such as http://localhost:8000/retrieve")
+    data = _data_of(env)
     made, kwargs = _make_held_out(env)
     with made:
         rows = rows_of(made)
@@ -150,11 +155,13 @@ def plan_tasks(
         numbers = [permuted(i, len(rows), "evaluation") for i in range(min(limit, len(rows)))]
         baseline = baseline_of(made, numbers)
     tasks = identified(env, [(i, _content(rows[number], number)) for i, number in enumerate(numbers)])
-    split = f" of the split {kwargs['split']!r}" if "split" in kwargs else ""
+    split = f" of the split {kwargs['split']!r}" if "split" in kwargs and not _is_file(env) else ""
+    source = f" of {data['file']} (hash {data['hash']})" if data is not None else ""
     asked = partial(ask_only, numbers=numbers, shuffle=False)
     if ENV_REGISTRY[env.id].runs != "process":  # the slots share the loaded rows
         kwargs = {**kwargs, "dataset": rows}
-    return TaskSet(env, tasks, kwargs, [asked, *wraps], f"{len(tasks):,} of {len(rows):,} rows{split}{baseline}")
+    description = f"{len(tasks):,} of {len(rows):,} rows{split}{source}{baseline}"
+    return TaskSet(env, tasks, kwargs, [asked, *wraps], description, data=data)
 
 
 def held_out_seeds(count: int) -> list[int]:
@@ -216,16 +223,33 @@ class OracleActions(EnvWrapper):
 
 def _make_held_out(env: EvalEnv) -> tuple[Env, dict[str, Any]]:
     """Make an environment, with a held-out split instead of "train" if there is one; return it and its arguments."""
-    kwargs = dict(env.kwargs)
-    if "split" not in kwargs and ENV_REGISTRY[env.id].kwargs.get("split") == "train":
+    kwargs, spec = dict(env.kwargs), ENV_REGISTRY[env.id]
+    taken = spec.kwargs.get("split", "train" if has_splits(_source(env)) else None)
+    if taken == "train" and "split" not in kwargs and not _is_file(env):
         for split in HELD_OUT_SPLITS:
             try:
                 return make(env.id, **kwargs, split=split), {**kwargs, "split": split}
             except MissingData:
                 break  # the whole data set is missing; make() without a split says so
-            except BadValue:
+            except (BadValue, UnknownArgument):
                 continue
     return make(env.id, **kwargs), kwargs
+
+
+def _source(env: EvalEnv) -> str:
+    """Return the name of an environment's data set; "" if it has none, or its rows are an argument."""
+    given = {**ENV_REGISTRY[env.id].kwargs, **env.kwargs}
+    return str(given.get("dataset_name") or "") if given.get("dataset") is None else ""
+
+
+def _is_file(env: EvalEnv) -> bool:
+    """Return whether an environment's data set is a file, which has no splits."""
+    return bool(_source(env)) and not has_splits(_source(env))
+
+
+def _data_of(env: EvalEnv) -> dict[str, str] | None:
+    found = content_hash(source) if (source := _source(env)) else None
+    return None if found is None else {"file": source, "hash": found}
 
 
 def identified(env: EvalEnv, contents: Sequence[tuple[int, Any]]) -> list[Task]:
