@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
+import re
 from pathlib import Path
+
+import pytest
 
 from gem.cli import COMMANDS, main
 from gem.cli.data import DataFlags
@@ -54,3 +58,21 @@ def test_data_must_be_a_folder(usage_error):
 def test_every_command_that_makes_environments_has_the_dataset_flags():
     for name in ("check", "play", "info", "bench", "replay", "train"):
         assert issubclass(importlib.import_module(COMMANDS[name][0]).Config, DataFlags)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("info",),
+        ("check", *FEW),
+        ("play", "--seed", "0"),
+        ("eval", "--policy", "oracle", "--out", "run", "--env"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_the_path_of_own_data_is_an_id_for_each_command(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(copy_of(tmp_path))
+    (tmp_path / "own.jsonl").write_text('{"question": "Capital of Peru?", "answer": ["Lima"]}\n')
+    monkeypatch.setattr("sys.stdin", io.StringIO("<answer>Lima</answer>\n"))
+    assert main([*command, "qa:own.jsonl"]) == 0
+    assert re.search("qa:own.jsonl|Capital of Peru", capsys.readouterr().out)
