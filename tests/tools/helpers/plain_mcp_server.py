@@ -2,7 +2,7 @@
 
   python plain_mcp_server.py [--log FILE] [--refuse] [--stay] [--chatty] [--tools a,b] [--pages KIND]
 
---log: append the process id to FILE, and the name of each call to FILE.calls. --refuse: exit at once with a message on
+--log: append the process id to FILE, the name of each call to FILE.calls, the cursor of each page to FILE.lists. --refuse: exit at once with a message on
 stderr. --stay: keep running after stdin has ended. --chatty: also print lines on stdout that are not messages.
 --odd: also list tools with an invalid description or schema, and one that requires tasks. --pages KIND: list a tool per
 page; the cursor of the last page is "" (empty), that of all pages the same (stuck), or a new one for ever, the pages
@@ -81,6 +81,8 @@ class Server:
                     {"name": "output", "inputSchema": NUMBER, "outputSchema": {"type": "object", "minLength": -1}}
                 ]
                 tools += [{"name": "task", "inputSchema": NUMBER, "execution": {"taskSupport": "required"}}]
+            if self.log:
+                append(f"{self.log}.lists", params.get("cursor"))
             self.send({"id": number, "result": self.page(tools, params.get("cursor"))})
         elif message["method"] == "tools/call":
             self.call(number, params)
