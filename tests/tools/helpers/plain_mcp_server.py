@@ -2,11 +2,11 @@
 
   python plain_mcp_server.py [--log FILE] [--refuse] [--stay] [--chatty] [--tools a,b] [--pages KIND]
 
---log: append the process id to FILE, the name of each call to FILE.calls, the cursor of each page to FILE.lists. --refuse: exit at once with a message on
-stderr. --stay: keep running after stdin has ended. --chatty: also print lines on stdout that are not messages.
---odd: also list tools with an invalid description or schema, and one that requires tasks. --pages KIND: list a tool per
-page; the cursor of the last page is "" (empty), that of all pages the same (stuck), or a new one for ever, the pages
-repeating (turning), and a page without tools comes first (gap).
+--log: append the process id to FILE, the name of each call to FILE.calls, and the cursor of each page to FILE.lists.
+--refuse: exit at once with a message on stderr. --stay: keep running after stdin has ended. --chatty: also print lines on
+stdout that are not messages. --odd: also list tools with an invalid description or schema, and one that requires tasks.
+--pages KIND: list a tool per page. The cursor of the last page is "" (empty), that of all pages is the same (stuck), or
+each has a new one and the tools repeat (turning); or the first page has no tool (gap).
 """
 
 import argparse
