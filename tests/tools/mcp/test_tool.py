@@ -502,7 +502,7 @@ def test_a_tool_with_an_invalid_schema_is_hidden_with_a_warning(own, caplog):
 def test_the_pages_of_a_list_are_read_once_whatever_their_cursors_say(own, pages, asked, tmp_path):
     tool = own("--pages", pages, "--tools", "echo,change")
     assert [function.name for function in tool.functions()] == ["change", "echo"]
-    assert len((tmp_path / "log.lists").read_text().split()) == asked
+    assert len((tmp_path / "log.lists").read_text().splitlines()) == asked
     assert ask(tool, "change").ok
     tool.reset()
     assert len(tool.functions()) == (2 if pages == "stuck" else 3)  # which never shows its third page
