@@ -4,7 +4,8 @@
 
 --log: append the process id to FILE, the name of each call to FILE.calls, and the cursor of each page to FILE.lists.
 --refuse: exit at once with a message on stderr. --stay: keep running after stdin has ended. --chatty: also print lines
-on stdout that are not messages. --odd: also list tools with an invalid description or schema, and one that requires tasks.
+on stdout that are not messages. --odd: also list tools with an invalid description or schema, and one that requires
+tasks.
 --pages KIND: list a tool per page. The cursor of the last page is "" (empty), all cursors are the same (stuck), or each
 page has a new one and the tools repeat (turning); or the first page has no tool (gap).
 """
