@@ -6,8 +6,9 @@
 --refuse: exit at once with a message on stderr. --stay: keep running after stdin has ended. --chatty: also print lines
 on stdout that are not messages. --odd: also list tools with an invalid description or schema, and one that requires
 tasks.
---pages KIND: list a tool per page. The cursor of the last page is "" (empty), all cursors are the same (stuck), or each
-page has a new one and the tools repeat (turning); or the first page has no tool (gap).
+--pages KIND: list a tool per page, with a cursor that is "" after the last page, at which the list starts again (restart) or
+which is refused (refuse); is "" after the first page and leads on (lead); is the same after each page, which leads on
+(same) or not (stuck); or is a new one after each page, while the tools repeat (turn). Or the first page has no tool (gap).
 """
 
 import argparse
@@ -49,7 +50,7 @@ TOOLS = {
 
 class Server:
     def __init__(self, names, log, odd=False, pages=None):
-        self.odd, self.log, self.pages = odd, log, pages
+        self.odd, self.log, self.pages, self.position = odd, log, pages, 0
         self.names, self.calls, self.confided, self.lock = names, 0, None, threading.Lock()
 
     def send(self, message):
@@ -84,23 +85,38 @@ class Server:
                 tools += [{"name": "task", "inputSchema": NUMBER, "execution": {"taskSupport": "required"}}]
             if self.log:
                 append(f"{self.log}.lists", params.get("cursor"))
-            self.send({"id": number, "result": self.page(tools, params.get("cursor"))})
+            page = self.page(tools, params.get("cursor"))
+            refused = {"error": {"code": -32602, "message": "no such cursor"}}
+            self.send({"id": number, **(refused if page is None else {"result": page})})
         elif message["method"] == "tools/call":
             self.call(number, params)
         else:
             self.send({"id": number, "error": {"code": -32601, "message": f"no method {message['method']}"}})
 
     def page(self, tools, cursor):
+        """Return a page of a list, or None for a cursor that is refused."""
         if self.pages is None:
             return {"tools": tools}
-        page, last = int(cursor or 0), len(tools) - 1
+        if self.pages == "refuse" and cursor == "":
+            return None
+        if self.pages == "same":
+            self.position = 0 if cursor is None else self.position + 1
+        number = (
+            self.position if self.pages == "same" else 1 if self.pages == "lead" and cursor == "" else int(cursor or 0)
+        )
+        last = len(tools) - 1
+        after = {"stuck": "1", "turn": str(number + 1), "lead": "" if number == 0 else str(number + 1), "same": "next"}
+        more = after.get(self.pages, str(number + 1))
         if self.pages == "gap":
             return {
-                "tools": tools[page - 1 : page] if page else [],
-                "nextCursor": str(page + 1) if page <= last else "",
+                "tools": tools[number - 1 : number] if number else [],
+                "nextCursor": more if number <= last else None,
             }
-        after = {"empty": str(page + 1) if page < last else "", "stuck": "1", "turning": str(page + 1)}[self.pages]
-        return {"tools": [tools[page % len(tools)]], "nextCursor": after}
+        if self.pages in ("lead", "same") and number == last:
+            return {"tools": [tools[number]]}
+        if self.pages in ("restart", "refuse") and number == last:
+            more = ""
+        return {"tools": [tools[number % len(tools)]], "nextCursor": more}
 
     def call(self, number, params):
         name, n = params["name"], (params.get("arguments") or {}).get("n", 0)
@@ -189,7 +205,7 @@ def main():
     parser.add_argument("--stay", action="store_true")
     parser.add_argument("--odd", action="store_true")
     parser.add_argument("--chatty", action="store_true")
-    parser.add_argument("--pages", choices=["empty", "stuck", "turning", "gap"])
+    parser.add_argument("--pages", choices=["restart", "refuse", "lead", "same", "stuck", "turn", "gap"])
     parser.add_argument("--tools", default=",".join(TOOLS))
     args = parser.parse_args()
     if args.log:

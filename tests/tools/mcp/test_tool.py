@@ -498,7 +498,10 @@ def test_a_tool_with_an_invalid_schema_is_hidden_with_a_warning(own, caplog):
     assert re.search("'untyped' is hidden: .*description", caplog.text)
 
 
-@pytest.mark.parametrize("pages, asked", [("empty", 2), ("stuck", 2), ("turning", 3), ("gap", 3)])
+@pytest.mark.parametrize(
+    "pages, asked",
+    [("restart", 3), ("refuse", 3), ("lead", 2), ("same", 2), ("stuck", 3), ("turn", 3), ("gap", 3)],
+)
 def test_the_pages_of_a_list_are_read_once_whatever_their_cursors_say(own, pages, asked, tmp_path):
     tool = own("--pages", pages, "--tools", "echo,change")
     assert [function.name for function in tool.functions()] == ["change", "echo"]

@@ -207,21 +207,28 @@ class ServerSession:
                 await self._read_tools(self._client)
 
     async def _read_tools(self, client: Client) -> None:
-        """Read the pages of the tool list, until a page has no cursor, or repeats a cursor or only known tools."""
+        """Read the pages of the tool list, until a page has no cursor or only tools that are known.
+
+        Cursors are not compared: any, also "", may lead on, and servers that end a list with "" refuse it or start again.
+        """
         self.changed = False
         tools: dict[str, Any] = {}
-        cursors: set[str | None] = set()
         cursor: str | None = None
-        while cursor not in cursors and len(cursors) < MAX_TOOL_PAGES and len(tools) <= MAX_TOOLS:
-            cursors.add(cursor)
-            page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+        for _ in range(MAX_TOOL_PAGES):
+            try:
+                page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+            except MCPError as e:
+                if cursor == "" and not self._is_lost(e):
+                    cursor = None
+                    break
+                raise
             known = len(tools)
             for tool in page.tools:
                 tools.setdefault(tool.name, tool)
-            cursor = page.next_cursor or None  # some servers end a list with ""
-            if cursor is None or (page.tools and len(tools) == known):
+            cursor = page.next_cursor
+            if cursor is None or (page.tools and len(tools) == known) or len(tools) > MAX_TOOLS:
                 break
-        if cursor is not None or len(tools) > MAX_TOOLS:
+        if cursor or len(tools) > MAX_TOOLS:
             used = min(len(tools), MAX_TOOLS)
             log.warning("MCP server %r: the list of its tools repeats or is long; %d are used", self.server.name, used)
         self.tools = list(tools.values())[:MAX_TOOLS]
