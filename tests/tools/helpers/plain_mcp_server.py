@@ -6,9 +6,9 @@
 --refuse: exit at once with a message on stderr. --stay: keep running after stdin has ended. --chatty: also print lines
 on stdout that are not messages. --odd: also list tools with an invalid description or schema, and one that requires
 tasks.
---pages KIND: list a tool per page, with a cursor that is "" after the last page, at which the list starts again (restart) or
-which is refused (refuse); is "" after the first page and leads on (lead); is the same after each page, which leads on
-(same) or not (stuck); or is a new one after each page, while the tools repeat (turn). Or the first page has no tool (gap).
+--pages KIND: list a tool per page. The cursor after the last page is "", at which the list starts again (restart) or
+which is refused (refuse); the first cursor is "" and leads on (lead); all cursors are the same and lead on (same) or
+not (stuck); each page has a new cursor, and the tools repeat (turn); the first page has no tool (gap).
 """
 
 import argparse
@@ -101,22 +101,14 @@ class Server:
             return None
         if self.pages == "same":
             self.position = 0 if cursor is None else self.position + 1
-        number = (
-            self.position if self.pages == "same" else 1 if self.pages == "lead" and cursor == "" else int(cursor or 0)
-        )
-        last = len(tools) - 1
-        after = {"stuck": "1", "turn": str(number + 1), "lead": "" if number == 0 else str(number + 1), "same": "next"}
-        more = after.get(self.pages, str(number + 1))
+        number = self.position if self.pages == "same" else int(cursor or (self.pages == "lead" and cursor == ""))
+        more, is_last, shown = str(number + 1), number == len(tools) - 1, [tools[number % len(tools)]]
         if self.pages == "gap":
-            return {
-                "tools": tools[number - 1 : number] if number else [],
-                "nextCursor": more if number <= last else None,
-            }
-        if self.pages in ("lead", "same") and number == last:
-            return {"tools": [tools[number]]}
-        if self.pages in ("restart", "refuse") and number == last:
-            more = ""
-        return {"tools": [tools[number % len(tools)]], "nextCursor": more}
+            is_last, shown = number == len(tools), tools[number - 1 : number] if number else []
+        if is_last and self.pages not in ("stuck", "turn"):
+            return {"tools": shown, "nextCursor": "" if self.pages in ("restart", "refuse") else None}
+        after = {"stuck": "1", "same": "next", "lead": more if number else ""}
+        return {"tools": shown, "nextCursor": after.get(self.pages, more)}
 
     def call(self, number, params):
         name, n = params["name"], (params.get("arguments") or {}).get("n", 0)
