@@ -209,7 +209,7 @@ class ServerSession:
     async def _read_tools(self, client: Client) -> None:
         """Read the pages of the tool list, until a page has no cursor or only tools that are known.
 
-        Cursors are not compared: any, also "", may lead on, and servers that end a list with "" refuse it or start again.
+        Any cursor may lead on, also "" and one that repeats. Servers that end a list with "" refuse it or start again.
         """
         self.changed = False
         tools: dict[str, Any] = {}
