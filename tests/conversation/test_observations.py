@@ -72,6 +72,7 @@ def test_messages_are_joined_line_by_line():
     ("observation", "shown"),
     [
         ("cut \ud83d", "cut \ufffd"),
+        ("\ud83c" + "\udf78", "\U0001f378"),  # as decoded one escape at a time
         ({"text": "\udfff", "images": ["image"]}, {"text": "\ufffd", "images": ["image"]}),
         ([tool("\ud800"), user("é")], [tool("\ufffd"), user("é")]),
         (
@@ -80,7 +81,7 @@ def test_messages_are_joined_line_by_line():
         ),
     ],
 )
-def test_lone_surrogates_are_replaced_and_counted_in_info(observation, shown):
+def test_surrogates_are_replaced_and_counted_in_info(observation, shown):
     info = {"idx": 3}
     assert encodable(observation, info) == shown and info == {"idx": 3, "surrogates": 1}
     again = {}

@@ -58,7 +58,7 @@ _FREE, _MOST_GROWTH = 4 << 20, 100  # bytes of any compressed data; above them, 
 _MOST_MEMBERS = 1000  # of gzip data; the rest is copied after each
 _ZSTANDARD = 93  # compression of a member of a zip archive; the default of inspect-ai
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]")  # a pair, or one that is alone
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{},"'))
 _NEITHER = bytes(set(_NOT_STRUCTURE) - set(b"\\/bfnrtu"))  # nor part of an escape
 _AS_LISTS = bytes.maketrans(b"{}", b"[]")
@@ -360,21 +360,28 @@ def shaped(source: str, what: str, error: type[GemError] = BadInput) -> Iterator
 
 
 def without_surrogates(data: Any) -> tuple[Any, int]:
-    """Return plain data with U+FFFD for each lone surrogate, which no encoding takes, and how many it had."""
+    """Return plain data that can be encoded, and how many characters of its text could not.
+
+    The halves of a pair, which some decoders of JSON leave apart, are joined. A lone surrogate becomes U+FFFD.
+    """
     count = 0
 
     def repaired(part: Any) -> Any:
         nonlocal count
         if isinstance(part, str) and not part.isascii():
-            part, found = _SURROGATE.subn("\ufffd", part)
+            part, found = _SURROGATE.subn(_character, part)
             count += found
         elif isinstance(part, Mapping):
             return {repaired(key): repaired(item) for key, item in part.items()}
-        elif isinstance(part, list):
+        elif isinstance(part, (list, tuple)):
             return [repaired(item) for item in part]
         return part
 
     return repaired(data), count
+
+
+def _character(surrogates: re.Match[str]) -> str:
+    return surrogates[0].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def finite(data: Any) -> Any:

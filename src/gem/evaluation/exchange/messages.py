@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gem._internal.folders import plain
-from gem._internal.inbound import shaped
+from gem._internal.inbound import shaped, without_surrogates
 from gem.conversation.observations import as_messages
 from gem.core import StopReason
 from gem.evaluation.records import FAILURES, read_records, read_settings
@@ -89,11 +89,7 @@ def text_of(content: Any) -> str:
 
 def writable(data: Any) -> Any:
     """Return JSON data with U+FFFD for each lone surrogate, which the parsers of other tools refuse."""
-    if isinstance(data, str):
-        return data.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(data, Mapping):
-        return {key: writable(value) for key, value in data.items()}
-    return [writable(value) for value in data] if isinstance(data, (list, tuple)) else data
+    return without_surrogates(data)[0]
 
 
 def episode_of(messages: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], **fields: Any) -> Trajectory:
