@@ -255,6 +255,11 @@ def test_a_document_without_text_is_left_out_and_counted(row, tmp_path, caplog):
     assert len(LexicalIndex.of([row, {"contents": "one"}])) == 1
 
 
+def test_documents_of_beir_keep_their_ids():
+    index = LexicalIndex.of([{"_id": "7915", "title": "", "text": "one", "metadata": {}}])
+    assert answers(index, ["one"]) == [["7915"]]
+
+
 def test_half_of_a_surrogate_pair_in_a_document_is_replaced(tmp_path):
     row = {"id": "a\ud800", "contents": "cut: \ud83d", "url": "u\udfff"}
     (tmp_path / "corpus.jsonl").write_text(json.dumps(row))
