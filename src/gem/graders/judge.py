@@ -26,6 +26,7 @@ from gem._internal.text import escaped, short_repr
 from gem.errors import BadValue, EndpointError, GraderError
 from gem.graders.base import Grade, gold_answers
 from gem.messages import Message, assistant, user
+from gem.policies.chat_requests import as_sent
 from gem.policies.completion import Completion
 from gem.policies.endpoint import Endpoint, RequestRefused
 
@@ -192,7 +193,7 @@ class _Vote:
 
     def send(self) -> Future[Completion]:
         self._sent = self._judge._options(self._without)
-        return self._judge.endpoint.submit(self.messages, **self._sent)
+        return self._judge.endpoint.submit(as_sent(self.messages), **self._sent)
 
     def receive(self, future: Future[Completion]) -> None:
         """Process the outcome of the request that send() returned. Raises errors that are not the endpoint's."""

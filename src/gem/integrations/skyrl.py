@@ -29,7 +29,7 @@ from gem.integrations.shared.tasks import EnvTask, EpisodePool
 from gem.integrations.shared.turns import turn_advantages
 from gem.integrations.shared.versions import check_framework
 from gem.policies import Reply, Request
-from gem.policies.endpoint import openai_content
+from gem.policies.chat_requests import openai_content
 from gem.trajectory import Trajectory
 
 check_framework("skyrl")

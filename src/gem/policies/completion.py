@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from gem._internal.http_client import HttpRequest, RequestError
@@ -16,7 +17,11 @@ from gem.parsing import code_blocks
 from gem.policies.usage import token_usage
 
 logger = logging.getLogger(__name__)
-REASONING = ("reasoning_content", "reasoning", "reasoning_details")  # fields of a message; servers differ
+# Fields of a message that servers want back with the results of its calls; LiteLLM's is the last.
+REASONING = {"reasoning_content": str, "reasoning": str, "reasoning_details": list, "thinking_blocks": list}
+THINKING = "thinking"  # the reasoning that came as parts of the content, which is not sent
+_TEXT, _THINKING = {"text", "output_text"}, {"thinking", "reasoning", "redacted_thinking"}  # types of parts
+_VALUES = ("text", "thinking", "reasoning", "summary")  # fields of a part
 _TOKEN_ID = "token_id:"  # vLLM's prefix of tokens with return_tokens_as_token_ids
 _OTHER_FIELDS = "provider_specific_fields"  # where LiteLLM puts the fields of a choice or message that it does not know
 # Reasons for status 400: OpenAI's code and message, vLLM, SGLang, llama.cpp; Azure's filter.
@@ -41,7 +46,8 @@ class Completion:
         usage: token counts from the endpoint, as token_usage() names them; empty if not given.
         tool_calls: native tool calls in OpenAI's format; empty for none.
         reasoning: the reasoning of the reply, under the names that the endpoint uses (``reasoning_content``,
-            ``reasoning``, ``reasoning_details``); empty for none.
+            ``reasoning``, ``reasoning_details``, ``thinking_blocks``), or ``thinking`` if it was part of the content;
+            empty for none.
         refusal: why the model refused to reply; None if it did not refuse.
         prompt_ids, sampled_ids: token ids of the prompt and of the reply; empty if not given. vLLM and SGLang give them
             on request (``return_token_ids=True``), also behind LiteLLM; llama.cpp gives those of the reply with the
@@ -100,11 +106,9 @@ def completion_of(data: Any) -> Completion:
     choice = data["choices"][0]
     message = choice["message"] if "message" in choice else {"content": choice["text"]}
     message = finite(message)  # the next request could not have other numbers
-    content, calls, refusal = message.get("content"), message.get("tool_calls"), message.get("refusal")
-    finish = choice.get("finish_reason")
-    if not all(isinstance(value, str | None) for value in (content, finish, refusal)):
-        raise TypeError
-    if not isinstance(calls, list | None):
+    content, thinking = _text_and_thinking(message.get("content"))
+    calls, refusal, finish = message.get("tool_calls") or [], message.get("refusal"), choice.get("finish_reason")
+    if not all(isinstance(value, str | None) for value in (finish, refusal)):
         raise TypeError
     model = data.get("model")
     tokens, logprobs = _logprobs(choice.get("logprobs") or {})
@@ -116,11 +120,11 @@ def completion_of(data: Any) -> Completion:
     if sampled and logprobs and len(sampled) != len(logprobs):
         raise _Invalid(f"{len(sampled)} token ids and {len(logprobs)} log-probabilities")
     return Completion(
-        content or "",
+        content,
         finish,
         token_usage(data.get("usage")),
-        calls or [],
-        {name: message[name] for name in REASONING if message.get(name)},
+        calls if isinstance(calls, list) else [calls],
+        _reasoning(message, thinking),
         refusal or None,
         list(prompt),
         list(sampled),
@@ -133,6 +137,47 @@ def _ids(name: str, *places: Any) -> list[Any]:
     """Return the token ids in the first place that has some."""
     found = (place.get(name) for place in places if isinstance(place, dict))
     return next((ids for ids in found if ids), [])
+
+
+def _text_and_thinking(content: Any) -> tuple[str, str]:
+    """Return the text of a message's content and the reasoning in it: the content may be a list of parts.
+
+    Mistral has parts of the type "thinking", and Databricks "reasoning", whose text is in parts again. Parts of other
+    types are left out, with a warning.
+    """
+    if content is None or isinstance(content, str):
+        return content or "", ""
+    if not isinstance(content, list):
+        raise TypeError
+    texts: dict[bool, list[str]] = {True: [], False: []}
+    for part in content:
+        kind = "text" if isinstance(part, str) else str(part.get("type") if isinstance(part, dict) else None)
+        if kind in _TEXT or kind in _THINKING:
+            texts[kind in _TEXT].append(_part_text(part))
+        else:
+            _warn_of_part(kind[:40])
+    return "".join(texts[True]), "".join(texts[False])
+
+
+def _part_text(part: Any) -> str:
+    """Return the text of a part: its value, or that of the parts in it."""
+    if isinstance(part, str):
+        return part
+    if isinstance(part, list):
+        return "".join(map(_part_text, part))
+    return _part_text(next(filter(None, map(part.get, _VALUES)), "")) if isinstance(part, dict) else ""
+
+
+@cache
+def _warn_of_part(kind: str) -> None:
+    logger.warning("parts of the type %r in the content of replies are left out", kind)
+
+
+def _reasoning(message: Mapping[str, Any], thinking: str) -> dict[str, Any]:
+    """Return the fields with reasoning. Empty ones count beside calls, since DeepSeek wants them back."""
+    given = {name: message[name] for name, kind in REASONING.items() if isinstance(message.get(name), kind)}
+    found = {name: value for name, value in given.items() if value or message.get("tool_calls")}
+    return {**found, THINKING: thinking} if thinking else found
 
 
 def _logprobs(data: Mapping[str, Any]) -> tuple[list[int], list[float]]:

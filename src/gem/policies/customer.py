@@ -14,6 +14,7 @@ from gem._internal.inbound import REPLY, loads
 from gem._internal.text import escaped
 from gem.errors import BadValue, EndpointError
 from gem.messages import without_thinking
+from gem.policies.chat_requests import as_sent
 from gem.policies.completion import Completion
 from gem.policies.endpoint import Endpoint
 
@@ -65,7 +66,7 @@ class ModelCustomer:
         """
         messages = [{"role": "system", "content": prompt}, {"role": "user", "content": _OPENING}, *conversation]
         options = {**self.sampling, "tools": list(tools)} if tools else self.sampling
-        reply = self.endpoint.complete(messages, **options)
+        reply = self.endpoint.complete(as_sent(messages), **options)
         if reply.refusal or reply.finish in ("length", "content_filter"):
             raise EndpointError(f"{self.endpoint!r} did not finish the customer's message: {reply.finish}")
         reply = replace(reply, text=without_thinking(reply.text))  # which knows the hidden goal

@@ -6,13 +6,10 @@ Endpoint is the HTTP client of one model. EndpointPolicy sends it the conversati
 from __future__ import annotations
 
 import asyncio
-import base64
-import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, TimeoutError
 from functools import partial
-from itertools import pairwise
 from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
@@ -24,9 +21,10 @@ from gem.conversation import ChatFormat
 from gem.conversation.history import conversation
 from gem.conversation.observations import as_messages
 from gem.errors import BadValue, EndpointError
-from gem.messages import Message, assistant, tool
+from gem.messages import Message, assistant
 from gem.policies.base import Reply, Request
-from gem.policies.completion import REASONING, Completion, parse_completion, refusal_finish, with_closing_tag
+from gem.policies.chat_requests import as_sent
+from gem.policies.completion import Completion, parse_completion, refusal_finish, with_closing_tag
 from gem.policies.model_list import read_model_list
 from gem.seeding import check_seed, derive
 from gem.trajectory import Turn
@@ -117,7 +115,9 @@ class Endpoint(HttpClient):
         is_ids = len(prompt) > 0 and isinstance(prompt[0], int)
         path, field = ("/completions", "prompt") if is_ids else ("/chat/completions", "messages")
         try:
-            body = json.dumps({"model": self.model, field: list(prompt), **sampling}, allow_nan=False).encode()
+            data = {"model": self.model, field: list(prompt), **sampling}
+            # servers refuse lone surrogates, also as escapes
+            body = json.dumps(data, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace")
         except (TypeError, ValueError) as e:
             raise BadValue(f"messages and sampling options are sent as JSON: {e}") from e
         key = api_key(self.api_key_env, self.url)
@@ -189,8 +189,8 @@ class EndpointPolicy:
         tokenizer: a Hugging Face tokenizer with the chat template of the model, to send token ids; None sends messages.
         max_prompt_tokens: maximum length of a context in tokens, with a tokenizer; None for no limit.
         seed: derives a "seed" field for each (slot, episode, turn); None sends no seed.
-        tool_role: role of messages with tool results. Servers that apply the model's chat template accept "tool".
-            Use "user" for servers that reject tool messages without preceding ``tool_calls``.
+        tool_role: role of tool results that answer a call in the text. OpenAI and most others refuse tool messages
+            that answer no ``tool_calls``; use "tool" for servers that apply the model's chat template to them.
         sampling: further fields of the request: temperature, max_tokens (required with a tokenizer), stop, …
 
     Raises:
@@ -208,7 +208,7 @@ class EndpointPolicy:
         tokenizer: Any = None,
         max_prompt_tokens: int | None = None,
         seed: int | None = None,
-        tool_role: Literal["tool", "user"] = "tool",
+        tool_role: Literal["tool", "user"] = "user",
         **sampling: Any,
     ) -> None:
         if not hasattr(endpoint, "submit"):
@@ -307,18 +307,8 @@ class EndpointPolicy:
     def messages(self, request: Request) -> list[dict[str, Any]]:
         """Return the conversation sent for a request."""
         new = as_messages(request.observation, request.role)
-        said = conversation(request.turns, new, request.dropped, _reply_message)
-        messages = [self._format(message) for message in _without_reasoning(said)]
-        return messages if self.system is None else [{"role": "system", "content": self.system}, *messages]
-
-    def _format(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert a message to OpenAI's format."""
-        formatted = dict(message)
-        if formatted.get("role") == "tool" and "tool_call_id" not in formatted:
-            formatted["role"] = self.tool_role
-        if "content" in formatted:
-            formatted["content"] = openai_content(formatted["content"])
-        return formatted
+        messages = as_sent(conversation(request.turns, new, request.dropped, _reply_message), self.tool_role)
+        return [{"role": "system", "content": self.system}, *messages] if self.system else messages
 
     def _options(self, request: Request) -> dict[str, Any]:
         options = self.sampling
@@ -352,32 +342,3 @@ def _then(future: Future[Any], convert: Callable[[Future[Any]], Reply]) -> Futur
 
 def _reply_message(turn: Turn) -> Message:
     return assistant(turn.action) if turn.message is None else cast(Message, turn.message)
-
-
-def _without_reasoning(messages: Sequence[Message]) -> Iterator[Mapping[str, Any]]:
-    """Remove the reasoning of replies that no tool result follows: chat templates show it only within tool calls."""
-    for message, after in pairwise((*messages, tool(""))):
-        if message["role"] == "assistant" and after["role"] != "tool":
-            yield {name: value for name, value in message.items() if name not in REASONING}
-        else:
-            yield message
-
-
-def openai_content(content: Any) -> Any:
-    """Convert the content of a message to OpenAI's format: images become data URLs. Text is returned unchanged."""
-    return [_format_part(part) for part in content] if isinstance(content, list) else content
-
-
-def _format_part(part: Any) -> Any:
-    """Convert an image part of a message to OpenAI's format; return other parts unchanged."""
-    is_image = isinstance(part, Mapping) and part.get("type") == "image" and "image" in part
-    return {"type": "image_url", "image_url": {"url": _data_url(part["image"])}} if is_image else part
-
-
-def _data_url(image: Any) -> str:
-    """Encode a PIL image as a PNG data URL."""
-    if not hasattr(image, "save"):
-        raise BadValue(f"an image should be a PIL image, got {type(image).__name__}")
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG")
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -173,7 +173,7 @@ def _chat_message(message: Json, role: str) -> Json:
     images, links = _images([part for part in parts if _is_image(part)])
     texts = [_part_text(part) for part in parts if not _is_image(part)]
     calls = [_call(call) for call in _items(message.get("tool_calls"))]
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    reasoning = message.get("reasoning_content") or message.get("reasoning") or message.get("thinking")
     role = str(message.get("role", role))
     return _message(role, "\n".join([*texts, *links]), images=images, calls=calls, reasoning=reasoning)
 

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from gem._internal.event_loop import BackgroundLoop
 from gem.errors import BadValue, require
+from gem.testing.fakes.openai_schema import problem
 
 MOST_CALLS = 64  # of a script function at the same time
 
@@ -73,9 +74,12 @@ class FakeEndpoint:
         script: a sequence of texts and Answers, or a function. The items of a sequence are sent in the order in which
             requests arrive; the last item is repeated. A function maps a request to a text or an Answer. Up to 64
             calls run concurrently.
+        strict: whether to refuse requests with status 400 that a strict server refuses; see
+            gem.testing.fakes.openai_schema.
 
     Attributes:
         requests: all requests in order of arrival, including retries.
+        refused: why requests were refused, in order of arrival; empty unless ``strict``.
         most_at_once: largest number of concurrent requests.
         errors: exceptions raised by a script function. The response to such a request has status 500. At the end of the
             `with` block, the first of these exceptions is raised again, unless the block itself raised an exception.
@@ -84,11 +88,13 @@ class FakeEndpoint:
         BadValue: the script is empty.
     """
 
-    def __init__(self, script: FakeScript) -> None:
+    def __init__(self, script: FakeScript, *, strict: bool = False) -> None:
         if isinstance(script, str) or (not callable(script) and not script):
             raise BadValue(f"script must be a non-empty list of answers or a function, got {script!r}")
         self.requests: list[ReceivedRequest] = []
         self.errors: list[Exception] = []
+        self.refused: list[str] = []
+        self.strict = strict
         self.most_at_once = self._open = 0
         self._script = script if callable(script) else list(script)
         self._server: LocalServer | None = None
@@ -119,8 +125,13 @@ class FakeEndpoint:
         self.most_at_once = max(self.most_at_once, self._open)
         try:
             headers = {name.lower(): value for name, value in request.headers.items()}
-            received = ReceivedRequest(json.loads(await request.read()), headers)
+            body = await request.read()
+            received = ReceivedRequest(json.loads(body), headers)
             self.requests.append(received)
+            if self.strict and (why := problem(request.path, body)) is not None:
+                self.refused.append(why)
+                error = {"message": why, "type": "invalid_request_error", "param": None, "code": None}
+                return web.json_response({"error": error}, status=400)
             answer = await self._answer(received)
             await asyncio.sleep(answer.delay)
             if answer.drop:
