@@ -422,6 +422,7 @@ READ_HERE = {
     "gem.tools.search.server": "decodes to a type; the bounds are checked before",
     "gem.tools.search.client": "msgpack, whose depth msgspec bounds",
     "gem.policies.chat_requests": "checks that a text is a JSON object; the bounds are checked before",
+    "gem.testing.fakes.openai_schema": "decodes to types what gem itself has sent",
     "gem.tools.formats.base": "finds where a value in a text ends; the bounds are checked after",
     "gem.tools.arguments": "builds a decoder to see whether msgspec has the type",
     "gem.sandbox.containers.machine": "streams archives, and counts what comes out",

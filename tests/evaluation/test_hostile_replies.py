@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import zlib
 
 import pytest
 
@@ -62,8 +64,9 @@ HOSTILE = {
 }
 
 
+@pytest.mark.parametrize("native", [False, True], ids=["in text", "native"])
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_reply_is_scored_as_a_wrong_one_and_the_other_sample_goes_on(body, tmp_path):
+def test_a_hostile_reply_is_scored_as_a_wrong_one_and_the_other_sample_goes_on(body, native, tmp_path):
     first = []
 
     def script(request):
@@ -71,14 +74,38 @@ def test_a_hostile_reply_is_scored_as_a_wrong_one_and_the_other_sample_goes_on(b
         first.append(key)
         return Answer(body=body) if key == first[0] else Answer(text="\\boxed{1}")
 
-    with FakeEndpoint(script) as server:
+    with FakeEndpoint(script, strict=True) as server:
         report = evaluate(
             EndpointPolicy(Endpoint(server.url, "m", retries=0)),
             [EvalEnv(id="math:Arithmetic", wrappers="python_tool_no_int_reward", limit=2)],
             out=str(tmp_path / "run"),
             concurrency=1,
+            native_tools=native,
         )
+    assert server.refused == []
     records = list(read_jsonl(tmp_path / "run" / "trajectories.jsonl"))
     assert report.complete
     assert [record.failure for record in records] == [None, None]
     assert max(record.total_reward for record in records) <= 0.0
+
+
+def test_broken_calls_cost_the_model_as_much_at_a_strict_server_as_at_another():
+    """Half of the replies have broken JSON."""
+    broken = ['{"code": "print(1)', "[1]", '{}""', "print(1)"]
+
+    def script(request):
+        task, *answered = [message["content"] for message in request.body["messages"]]
+        number = zlib.crc32(task.encode())
+        if not answered and number % 2:
+            return Answer(body=reply(calls=call(json.dumps(broken[number // 2 % 4]))))
+        found = re.search(r"remainder when \$(\d+)\$ is divided by \$(\d+)\$", task)
+        return f"\\boxed{{{int(found[1]) % int(found[2]) if found else 7}}}"
+
+    scores = []
+    for strict in (True, False):
+        with FakeEndpoint(script, strict=strict) as server, Endpoint(server.url, "m", retries=0) as endpoint:
+            env = EvalEnv(id="math:Arithmetic", wrappers="python_tool_no_int_reward", limit=40)
+            scores += evaluate(EndpointPolicy(endpoint), [env], native_tools=True).envs
+        assert server.refused == [] and 55 < len(server.requests) < 65
+    assert [(score.done, score.failed) for score in scores] == [(40, 0)] * 2
+    assert scores[0].score == scores[1].score and 0 < scores[0].score.value < 0.5

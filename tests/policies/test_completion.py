@@ -15,7 +15,7 @@ from gem._internal.inbound import Bounds
 from gem.core import Env, Step, StopReason
 from gem.errors import BadValue
 from gem.policies import Endpoint, EndpointPolicy, Request
-from gem.policies.completion import Completion, parse_completion, with_closing_tag
+from gem.policies.completion import Completion, _warn_of_part, parse_completion, with_closing_tag
 from gem.rollout import Collector, play_seeds
 from gem.testing.fakes.endpoint import Answer, FakeEndpoint, ReceivedRequest
 from gem.tools.formats import OpenAIFormat
@@ -75,9 +75,11 @@ def chat(message: dict[str, Any], **choice: Any) -> Answer:
 
 def walk(script: Any, tokenizer: Any = None, seeds: int = 1, **sampling: Any) -> tuple[list[Any], FakeEndpoint]:
     vec_env = VectorEnv.of([WalkEnv], "disabled")
-    with FakeEndpoint(script) as fake, Endpoint(fake.url, "m", retries=0) as endpoint, vec_env:
+    with FakeEndpoint(script, strict=True) as fake, Endpoint(fake.url, "m", retries=0) as endpoint, vec_env:
         policy = EndpointPolicy(endpoint, tokenizer=tokenizer, **sampling)
-        return play_seeds(vec_env, policy, range(seeds)), fake
+        played = play_seeds(vec_env, policy, range(seeds))
+    assert fake.refused == []
+    return played, fake
 
 
 def test_token_prompts_are_sent_and_sequences_are_exact():
@@ -211,6 +213,54 @@ def test_reasoning_goes_back_with_tool_results_of_any_role():
     request = Request("go on", [], (0, 0, 1), str, [thought])
     assert [message.get("reasoning") for message in policy.messages(request)] == [None, None, None]
     assert thought.message is not None and thought.message["reasoning"] == "hm"
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "thinking"),
+    [
+        # Mistral's API: https://docs.mistral.ai/studio-api/conversations/reasoning; req_llm 742, mistral client-python 252
+        (
+            [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "7"}],
+            "7",
+            "hm",
+        ),
+        (
+            [{"type": "text", "text": "7"}, {"type": "thinking", "thinking": []}, {"type": "text", "text": "5"}],
+            "75",
+            "",
+        ),
+        # Claude behind proxies, and Databricks
+        ([{"type": "thinking", "thinking": "hm", "signature": "x"}, {"type": "text", "text": "7"}], "7", "hm"),
+        ([{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "7"}], "7", ""),
+        ([{"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}, "7"], "7", "hm"),
+        ([{"type": "output_text", "text": "7"}], "7", ""),
+        ([], "", ""),
+        ([{"type": "text"}, {"type": "text", "text": None}, {"type": ["text"]}, {}, None, 3], "", ""),
+    ],
+)
+def test_content_in_parts_is_text_and_reasoning(content, text, thinking):
+    choice = {"message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
+    completion = parse_completion(REQUEST, json.dumps({"choices": [choice]}).encode())
+    assert (completion.text, completion.reasoning.get("thinking", "")) == (text, thinking)
+    assert completion.message == ({"role": "assistant", "content": text, "thinking": thinking} if thinking else None)
+
+
+def test_parts_of_other_types_are_left_out_with_a_warning_per_type(caplog):
+    _warn_of_part.cache_clear()
+    parts = [{"type": "tool_use", "id": "t1", "name": "add", "input": {}}, {"type": "text", "text": "7"}]
+    body = json.dumps({"choices": [{"message": {"content": parts}}]}).encode()
+    for _ in range(3):
+        assert parse_completion(REQUEST, body).text == "7"
+    assert [record.getMessage() for record in caplog.records] == [
+        "parts of the type 'tool_use' in the content of replies are left out"
+    ]
+
+
+def test_reasoning_in_parts_is_recorded_and_not_sent():
+    parts = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "go"}]
+    (played,), fake = walk([chat({"content": parts})])
+    assert played.turns[0].message == {"role": "assistant", "content": "go", "thinking": "hm"}
+    assert fake.requests[1].body["messages"][1] == {"role": "assistant", "content": "go"}
 
 
 @pytest.mark.parametrize(

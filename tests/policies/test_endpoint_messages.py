@@ -25,18 +25,19 @@ def request(observation: Any, **kwargs: Any) -> Request:
     return Request(observation, [], (0, 0, 3), lambda: "", TURNS, **kwargs)
 
 
-def test_tool_results_have_the_role_tool():
+def test_tool_results_become_user_messages():
+    said = [user("rules"), assistant("print(1)"), user("1"), assistant("2"), user("a"), user("b"), assistant("c")]
+    assert sent(request("4", role="tool"), system="Play.") == [{"role": "system", "content": "Play."}, *said, user("4")]
+    calls = [{"id": "c1", "type": "function", "function": {"name": "add", "arguments": "{}"}}]
+    called = {"role": "assistant", "content": None, "tool_calls": calls}
+    answer = {"role": "tool", "content": "4", "tool_call_id": "c1"}  # this one does answer a call
+    assert sent(Request([answer], [], (0, 0, 1), str, [Turn("a", "", message=called)])) == [user("a"), called, answer]
+
+
+def test_tool_results_have_the_role_tool_on_request():
     said = [user("rules"), assistant("print(1)"), tool("1"), assistant("2"), tool("a"), user("b"), assistant("c")]
-    assert sent(request("4", role="tool")) == [*said, tool("4")]
-    assert sent(request("4")) == [*said, user("4")]
-
-
-def test_tool_results_become_user_messages_on_request():
-    messages = sent(request("4", role="tool"), tool_role="user", system="Play.")
-    roles = ["system", "user", "assistant", "user", "assistant", "user", "user", "assistant", "user"]
-    assert [message["role"] for message in messages] == roles
-    native = [{"role": "tool", "content": "4", "tool_call_id": "c1"}]  # this one does answer a call
-    assert sent(request(native), tool_role="user")[-1] == native[0]
+    assert sent(request("4", role="tool"), tool_role="tool") == [*said, tool("4")]
+    assert sent(request("4"), tool_role="tool") == [*said, user("4")]
     with pytest.raises(BadValue, match=r"tool_role .*'tool', 'user'.*'ipython'"):
         sent(request("4"), tool_role="ipython")
 

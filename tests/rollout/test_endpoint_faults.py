@@ -61,12 +61,13 @@ class TalkEnv(Env):
 @pytest.mark.parametrize("vector", [VectorEnv.of, thread_env])
 def test_every_episode_finishes_or_fails_with_its_cause_and_sequences_are_exact(vector, retries):
     with (
-        FakeEndpoint(FaultyModel(faults=0.02, latency=0.001)) as fake,
+        FakeEndpoint(FaultyModel(faults=0.02, latency=0.001), strict=True) as fake,
         Endpoint(fake.url, "m", timeout=0.5, retries=retries, backoff=0.001) as endpoint,
         vector([TalkEnv] * 8, "disabled") as vec_env,
     ):
         policy = EndpointPolicy(endpoint, tokenizer=CharTokenizer(), max_tokens=16)
         played = play_seeds(vec_env, policy, range(80))
+    assert fake.refused == []
     assert [episode.seed for episode in played] == list(range(80))
     outcomes = {"failed" if episode.failure else episode.stop_reason for episode in played}
     assert outcomes == {"solved", "refused", "failed"}

@@ -87,27 +87,21 @@ def _with_results(
     kept = {name: value for name, value in said.items() if name not in (*REASONING, THINKING, "tool_calls")}
     if within_calls:  # Kimi refuses empty reasoning
         kept |= {name: " " if said[name] == "" else said[name] for name in REASONING if name in said}
-    calls, results, unanswered, rest = [], [], [], list(after)
-    for call in _calls_of(said):
-        result = _result_of(call, rest)
-        if result is None:
+    calls, results, rest = list[dict[str, Any]](), list[dict[str, Any]](), list(after)
+    unanswered, content = [], said.get("content")
+    written = said.get("tool_calls") or []
+    for call in written if isinstance(written, list) else [written]:
+        if (result := _result_of(call, rest)) is None:
             unanswered.append(call)
             continue
         rest.remove(result)
         if len(calls) < MAX_CALLS:
             calls.append(_call(call, ids))
-            content = _content(result.get("content"))
-            results.append({**result, "tool_call_id": calls[-1]["id"], "content": content})
-    content = said.get("content")
+            results.append({**result, "tool_call_id": calls[-1]["id"], "content": _content(result.get("content"))})
     if unanswered:
         content = action_text({"content": content, "tool_calls": unanswered})
     kept["content"] = _content(content, None if calls else EMPTY)
     return {**kept, "tool_calls": calls} if calls else kept, results, rest
-
-
-def _calls_of(said: Mapping[str, Any]) -> list[Any]:
-    calls = said.get("tool_calls") or []
-    return calls if isinstance(calls, list) else [calls]
 
 
 def _result_of(call: Any, messages: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:

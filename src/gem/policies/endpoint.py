@@ -177,7 +177,8 @@ class EndpointPolicy:
     refuses a conversation that is too long for the model, ``finish`` is "context_overflow" and the stop reason
     "max_tokens". If a stop string such as ``</tool_call>`` has cut off a closing tag, it is appended to the action.
     Reasoning that the server returns apart from the reply is recorded in ``Turn.message``, and sent back with the tool
-    results that follow.
+    results that follow. Replies that a server would refuse in the next request, such as malformed calls, are sent in a
+    valid form; see gem.policies.chat_requests.as_sent. The record keeps them as they are.
 
     If an environment offers tools for native calls (``info["tools"]`` on reset, set by ToolEnvWrapper with the format
     "openai"), the tools are sent with each request. If a reply has ``tool_calls``, the action is the message of the

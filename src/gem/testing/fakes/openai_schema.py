@@ -1,8 +1,8 @@
 """The published schema of OpenAI's requests as types, and the rules on conversations that servers check besides.
 
 Stricter than any one server: it has the rules of OpenAI, Mistral, Kimi, and of servers that pass requests on to Claude
-or parse the arguments of calls. Fields that it does not know are refused, except those in which servers return
-reasoning and signatures and want them back.
+or parse the arguments of calls. Fields that OpenAI does not have are refused, except those in which servers return
+reasoning and signatures and want them back, and those that ask vLLM and SGLang for token ids.
 """
 
 from __future__ import annotations
@@ -123,6 +123,8 @@ class _Sampling(_Object):
     presence_penalty: Penalty | UnsetType = UNSET
     logit_bias: dict[str, int] | UnsetType = UNSET
     user: str | UnsetType = UNSET
+    return_token_ids: bool | UnsetType = UNSET
+    stop_token_ids: list[int] | UnsetType = UNSET
 
 
 class ChatRequest(_Sampling, kw_only=True):
@@ -138,12 +140,8 @@ class ChatRequest(_Sampling, kw_only=True):
 
 
 class CompletionRequest(_Sampling, kw_only=True):
-    """A request of a token prompt, with the fields of vLLM and SGLang."""
-
     prompt: Annotated[list[Annotated[int, Meta(ge=0)]], Meta(min_length=1)]
     logprobs: Annotated[int, Meta(ge=0, le=5)] | UnsetType = UNSET
-    return_token_ids: bool | UnsetType = UNSET
-    stop_token_ids: list[int] | UnsetType = UNSET
 
 
 def problem(path: str, body: bytes) -> str | None:
