@@ -142,10 +142,11 @@ def test_an_endpoint_calls_the_tools_of_mcp_servers_natively(tmp_path, capsys):
             message = {"role": "assistant", "content": None, "tool_calls": [call]}
             choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
             return Answer(body=json.dumps({"model": "m-2026-01-02", "choices": [choice]}))
-        assert last["tool_call_id"] == "call-1" and request.body["messages"][-2]["tool_calls"] == [call]
+        (called,) = request.body["messages"][-2]["tool_calls"]
+        assert called["function"] == function and last["tool_call_id"] == called["id"]
         return "\\boxed{9}" if "29" in str(last["content"]) else "the tool said nothing"
 
-    with FakeEndpoint(model) as endpoint:
+    with FakeEndpoint(model, strict=True) as endpoint:
         flags = ["--model", "m", "--base-url", endpoint.url, "--env", GAME, "--limit", "3", "--mcp", str(config)]
         assert main(["eval", *flags, "--out", str(tmp_path / "run")]) == 0
         offered = endpoint.requests[0].body["tools"]

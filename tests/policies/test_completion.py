@@ -176,10 +176,10 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-@pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "reasoning_details"])
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"])
 def test_reasoning_goes_back_with_tool_results_only(name):
     call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1, "b": 1}'}}
-    thought = [{"text": "hm"}] if name == "reasoning_details" else "hm"
+    thought = [{"text": "hm"}] if name in ("reasoning_details", "thinking_blocks") else "hm"
 
     def script(asked: ReceivedRequest) -> Answer:
         if len(fake.requests) == 1:
@@ -218,7 +218,7 @@ def test_reasoning_goes_back_with_tool_results_of_any_role():
 @pytest.mark.parametrize(
     ("content", "text", "thinking"),
     [
-        # Mistral's API: https://docs.mistral.ai/studio-api/conversations/reasoning; req_llm 742, mistral client-python 252
+        # Mistral, https://docs.mistral.ai/studio-api/conversations/reasoning; req_llm 742, mistral client-python 252
         (
             [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "7"}],
             "7",

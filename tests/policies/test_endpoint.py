@@ -375,3 +375,10 @@ def test_the_whole_conversation_is_sent():
     with FakeEndpoint(lambda request: seen.append(request) or "4") as fake, client(fake) as endpoint:
         endpoint.complete([*ASK, {"role": "assistant", "content": "4"}, {"role": "user", "content": "sure?"}])
     assert [message["role"] for message in seen[0].body["messages"]] == ["user", "assistant", "user"]
+
+
+def test_halves_of_characters_are_replaced_since_servers_refuse_them():
+    """opencode 17758, aider 3460; a pair of halves would be one character."""
+    with FakeEndpoint(["4"], strict=True) as fake, client(fake) as endpoint:
+        endpoint.complete([{"role": "user", "content": "a\ud800b \u00e9 \U0001f600"}])
+    assert fake.refused == [] and fake.requests[0].last == "a?b \u00e9 \U0001f600"

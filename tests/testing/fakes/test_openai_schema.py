@@ -97,7 +97,7 @@ def test_a_strict_endpoint_answers_400_and_keeps_the_reason():
 
     with FakeEndpoint(["a"], strict=True) as server, Endpoint(server.url, "m", retries=0) as endpoint:
         assert endpoint.complete([USER]).text == "a"
-        with pytest.raises(RequestRefused, match="400.*either content or tool_calls"):
+        with pytest.raises(RequestRefused, match=r"400.*either content or tool_calls"):
             endpoint.complete([USER, said()])
     (why,) = server.refused
     assert "either content or tool_calls" in why and len(server.requests) == 2
