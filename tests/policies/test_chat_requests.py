@@ -274,10 +274,10 @@ class Talk(Env):
     def step(self, action):
         self.state -= 1
         done = self.state == 0
-        message = self.first and action.startswith("{") and json.loads(action)
-        calls = message["tool_calls"] if isinstance(message, dict) and "tool_calls" in message else []
-        if calls and isinstance(calls[0], dict) and isinstance(calls[0].get("id"), str):
-            return Step([result("2", calls[0]["id"]), user("next")], 0.0, terminated=done)
+        if self.first and action.startswith('{"role"'):  # a message as JSON
+            id = next((each.get("id") for each in json.loads(action)["tool_calls"] if isinstance(each, dict)), None)
+            if isinstance(id, str):
+                return Step([result("2", id), user("next")], 0.0, terminated=done)
         return Step("" if len(action) % 2 else f"{action}?", 0.0, terminated=done)
 
 
