@@ -24,6 +24,7 @@ from gem.policies.completion import REASONING, THINKING
 
 EMPTY = "(empty)"  # content of a message without text; some servers refuse such messages, and also white space
 MAX_CALLS = 128  # of one message, at OpenAI
+_SET_APART = {*REASONING, THINKING, "tool_calls"}
 _ID = re.compile("[!-~]{1,10000}")  # LiteLLM puts signatures into ids
 _NOT_IN_NAMES = re.compile("[^a-zA-Z0-9_-]")
 _KEPT = ("extra_content", "provider_specific_fields")  # of a call; Gemini and LiteLLM want them back
@@ -84,7 +85,7 @@ def _with_results(
 ) -> tuple[dict[str, Any], list[dict[str, Any]], list[Mapping[str, Any]]]:
     """Return a message of the assistant, the results of its calls, and the other messages of those that follow."""
     within_calls = not after or any(message.get("role") == "tool" for message in after)
-    kept = {name: value for name, value in said.items() if name not in (*REASONING, THINKING, "tool_calls")}
+    kept = {name: value for name, value in said.items() if name not in _SET_APART}
     if within_calls:  # Kimi refuses empty reasoning
         kept |= {name: " " if said[name] == "" else said[name] for name in REASONING if name in said}
     calls, results, rest = list[dict[str, Any]](), list[dict[str, Any]](), list(after)

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from gem._internal.http_client import HttpRequest, RequestError
@@ -168,7 +168,7 @@ def _part_text(part: Any) -> str:
     return _part_text(next(filter(None, map(part.get, _VALUES)), "")) if isinstance(part, dict) else ""
 
 
-@cache
+@lru_cache(100)
 def _warn_of_part(kind: str) -> None:
     logger.warning("parts of the type %r in the content of replies are left out", kind)
 
