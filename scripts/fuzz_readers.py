@@ -75,9 +75,10 @@ from gem.graders.judge import Judge, _Vote
 from gem.integrations.shared.tasks import EnvTask
 from gem.parsing import boxes, code_blocks, first_tagged, last_boxed, last_boxed_int, last_tagged, readings
 from gem.policies import EndpointPolicy
-from gem.policies.completion import parse_completion, refusal_finish
+from gem.policies.completion import parse_completion
 from gem.policies.customer import _native
 from gem.policies.endpoint import Endpoint
+from gem.policies.refusals import read_refusal
 from gem.rl.config import TrainConfig
 from gem.rl.config_file import config_to_toml, read_config
 from gem.rl.run.folder import RunFolder, check_intact
@@ -212,7 +213,7 @@ def find(query: str, topk: int = 1, more: list[dict[str, Any]] | None = None) ->
 
 
 def reply_parts(reply: str) -> object:
-    found = [parse(reply) for parse in (boxes, last_boxed, last_boxed_int, code_blocks, readings, refusal_finish)]
+    found = [parse(reply) for parse in (boxes, last_boxed, last_boxed_int, code_blocks, readings)]
     return found, last_tagged(reply, "answer"), first_tagged(reply, "answer")
 
 
@@ -430,6 +431,7 @@ WEB = (RequestError, ToolError)
 READERS: dict[str, Reader] = {
     # replies
     "completion": Reader(functools.partial(parse_completion, REQUEST), RequestError),
+    "refusal": Reader(lambda data: read_refusal(400, data).resolve(600, 100), ()),
     "reply_text": Reader(lambda data: reply_parts(text(data)), ()),
     "reply_calls": Reader(lambda data: calls(text(data)), ()),
     "message": Reader(parsed(calls), (BadAction, BadValue)),

@@ -96,7 +96,7 @@ SUB_ROWS = {
         ("__init__",),
     ],
     "policies": [
-        ("base", "model_list", "usage"),
+        ("base", "model_list", "refusals", "usage"),
         ("completion",),
         ("chat_requests",),
         ("endpoint",),

@@ -123,16 +123,32 @@ def test_a_crash_of_the_environment_is_a_failure_of_its_sample_alone():
 @pytest.mark.parametrize(("failure", "kind"), [("EndpointError: down", InfraError), ("RequestRefused: no", BadValue)])
 def test_a_run_whose_first_samples_all_fail_stops_and_writes_nothing(failure, kind, tmp_path):
     policy = Scripted(lambda episode, attempt: Reply("", failure=failure))
-    with pytest.raises(kind, match=f"first 8 samples .*{failure}"):
+    with pytest.raises(kind, match=f"first 3 samples .*{failure}"):
         evaluate(policy, "test:Coin", limit=1000, concurrency=4, out=str(tmp_path / "run"))
-    assert sum(policy.asked.values()) < 20 and list(tmp_path.iterdir()) == []
+    assert sum(policy.asked.values()) < 10 and list(tmp_path.iterdir()) == []
 
 
-def test_a_server_that_dies_stops_the_run_which_can_be_resumed(tmp_path):
-    down = Reply("", failure="EndpointError: down")
+@pytest.mark.parametrize(("limit", "which"), [(1, "the first sample failed"), (2, "all of the first 2 samples failed")])
+def test_fewer_samples_than_it_takes_are_counted_once_however_often_they_are_played(limit, which):
+    policy = Scripted(lambda episode, attempt: Reply("", failure="RequestRefused: no"))
+    with pytest.raises(BadValue, match=f"^{which}: RequestRefused: no"):
+        evaluate(policy, "test:Coin", limit=limit, retries=2, backoff=0.0)
+    assert set(policy.asked.values()) == {3}
+
+
+def test_a_few_refusals_that_arrive_before_other_replies_do_not_stop_a_run():
+    """Refusals come at once and replies of a model take seconds."""
+    policy = Scripted(lambda episode, attempt: Reply("", failure="RequestRefused: no") if episode < 7 else "yes")
+    scores = evaluate(policy, "test:Coin", limit=40, concurrency=16, retries=0)["test:Coin"]
+    assert (scores.done, scores.failed) == (33, 7)
+
+
+@pytest.mark.parametrize("kind", ["EndpointError", "RequestRefused"])
+def test_a_server_that_dies_or_refuses_all_stops_the_run_which_can_be_resumed(kind, tmp_path):
+    down = Reply("", failure=f"{kind}: down")
     settings = {"envs": "test:Coin", "limit": 200, "concurrency": 4, "out": str(tmp_path / "run")}
     policy = Scripted(lambda episode, attempt: "yes" if episode < 5 else down)
-    with pytest.raises(InfraError, match=r"last 8 samples .*EndpointError: down.*gem eval --resume .*run"):
+    with pytest.raises(InfraError, match=rf"last 8 samples .*{kind}: down.*gem eval --resume .*run"):
         evaluate(policy, **settings)
     assert sum(policy.asked.values()) < 20
     assert json.loads((tmp_path / "run" / "report.json").read_text())["complete"] is False
@@ -143,7 +159,7 @@ def test_a_server_that_dies_stops_the_run_which_can_be_resumed(tmp_path):
 
 @pytest.mark.parametrize("failure", ["RequestRefused: no", "EndpointError: no reply in 600 s"])
 def test_requests_that_a_server_refuses_or_that_fail_again_do_not_stop_the_run(failure):
-    failing = {2 * i + 1 for i in range(12)} if failure.startswith("EndpointError") else set(range(5, 25))
+    failing = {2 * i + 1 for i in range(12)}
     policy = Scripted(lambda episode, attempt: Reply("", failure=failure) if episode in failing else "yes")
     scores = evaluate(policy, "test:Coin", limit=30, concurrency=4, retries=1, backoff=0.0)["test:Coin"]
     assert (scores.done, scores.failed) == (30 - len(failing), len(failing))
@@ -348,3 +364,34 @@ def test_a_server_that_finds_the_conversation_too_long_ends_the_episode_and_does
         scores = evaluate(policy, "test:Coin", limit=4, concurrency=1)["test:Coin"]
     assert (scores.done, scores.overflowed, scores.refused, scores.failed) == (4, 1, 1, 0)
     assert scores.tokens_out == 2
+
+
+def test_first_prompts_without_a_reply_are_noted_in_the_words_of_the_server():
+    replies = [Reply("", finish="context_overflow", explanation="status 400: at most 16 tokens"), Reply("yes")]
+    report = evaluate(Scripted(lambda episode, attempt: replies[episode > 2]), "test:Coin", limit=10)
+    assert report["test:Coin"].overflowed == 3
+    assert "test:Coin: the first prompt of 3 of 10 samples had no reply" in report.to_markdown()
+    assert "status 400: at most 16 tokens" in report.to_markdown()
+
+
+def test_a_setting_that_never_fits_stops_a_run_at_the_first_sample_and_a_full_context_does_not():
+    pytest.importorskip("aiohttp")
+    from gem.policies import Endpoint, EndpointPolicy
+    from gem.testing.fakes.endpoint import Answer, FakeEndpoint
+
+    too_large = Answer(status=400, body="max_tokens is too large: 99. This model supports at most 16 completion tokens")
+    with FakeEndpoint([too_large]) as server, pytest.raises(BadValue, match=r"lower it \(--max-tokens\)"):
+        evaluate(EndpointPolicy(Endpoint(server.url, "model"), max_tokens=99), "test:Coin", limit=20, concurrency=1)
+    assert len(server.requests) == 1
+
+
+def test_a_server_that_answers_nothing_is_given_up_after_the_retries_of_one_request():
+    pytest.importorskip("aiohttp")
+    from gem.policies import Endpoint, EndpointPolicy
+    from gem.testing.fakes.endpoint import Answer, FakeEndpoint
+
+    with FakeEndpoint([Answer(status=500, body="no such adapter")]) as server:
+        policy = EndpointPolicy(Endpoint(server.url, "model", backoff=0.0))
+        with pytest.raises(InfraError, match=r"first 3 samples failed.*no such adapter"):
+            evaluate(policy, "test:Coin", limit=100, concurrency=1)
+    assert len(server.requests) == 6 + 1 + 1

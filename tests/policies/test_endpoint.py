@@ -20,17 +20,34 @@ pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 
 from aiohttp import web
 
-from gem._internal.http_client import MAX_PAUSE_S, _parse_retry_after
+from gem._internal.http_client import MAX_PAUSE_S, Clock, _parse_retry_after
 from gem.errors import BadValue, EndpointError, InfraError
-from gem.policies.endpoint import Completion, Endpoint
+from gem.policies.endpoint import AccessRefused, Completion, Endpoint, RequestRefused, Unreachable
 from gem.testing.fakes.endpoint import Answer, FakeEndpoint, LocalServer, ReceivedRequest
 
 ASK = [{"role": "user", "content": "2 + 2?"}]
 KEY = "sk-a-very-secret-key"
 
 
+class FakeClock(Clock):
+    """Time that passes only while a request waits."""
+
+    def __init__(self) -> None:
+        self.time, self.slept = 0.0, list[float]()
+
+    def now(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.time += seconds
+        await asyncio.sleep(0)
+
+
 def client(fake: FakeEndpoint, **settings: Any) -> Endpoint:
-    return Endpoint(fake.url, "m", **{"backoff": 0.001, **settings})
+    endpoint = Endpoint(fake.url, "m", **{"backoff": 0.001, **settings})
+    endpoint.clock = FakeClock()
+    return endpoint
 
 
 BEFORE: set[threading.Thread] = set()  # other tests' tools have such a thread for as long as their process lives
@@ -70,7 +87,8 @@ def test_threads_share_a_client():
 
 
 PASSING = {
-    "too many requests": Answer(status=429),
+    "a conflict": Answer(status=409),
+    "too early": Answer(status=425),
     "a bad gateway": Answer(status=502, body="<html>"),
     "overloaded": Answer(status=529),
     "broken JSON": Answer(body='{"choices": [{"mess'),
@@ -149,13 +167,122 @@ def test_pauses_grow_with_jitter_and_respect_retry_after():
     assert endpoint._retry_delay(60, 0.0) == endpoint._retry_delay(0, 1e9) == MAX_PAUSE_S
 
 
-def test_retry_after_delays_the_next_attempt(monkeypatch):
-    asked = []
-    monkeypatch.setattr(Endpoint, "_retry_delay", lambda self, attempt, after: asked.append((attempt, after)) or 0.0)
-    answers = [Answer(status=429, headers={"Retry-After": "3"}), Answer(status=503, headers={"Retry-After": "Mon"})]
+def test_retry_after_delays_the_next_attempt():
+    answers = [Answer(status=503, headers={"Retry-After": "3"}), Answer(status=503, headers={"Retry-After": "Mon"})]
     with FakeEndpoint([*answers, "4"]) as fake, client(fake) as endpoint:
         endpoint.complete(ASK)
-    assert asked == [(0, 3.0), (1, 0.0)]
+        first, second = endpoint.clock.slept
+    assert first == 3.0 and second < 0.01
+
+
+LIMITED = Answer(status=429, body="Limit 4 requests per minute")
+
+
+def test_a_limit_per_minute_without_a_header_is_waited_out():
+    def script(asked: ReceivedRequest) -> Answer | str:
+        return LIMITED if endpoint.clock.time < 60.0 else "4"
+
+    with FakeEndpoint(script) as fake, client(fake, backoff=0.5, retries=1) as endpoint:
+        assert endpoint.complete(ASK).text == "4"
+        assert endpoint.clock.slept == [0.5, 2.0, 8.0, 32.0, 60.0]
+        assert len(fake.requests) == 6
+
+
+@pytest.mark.parametrize("name", ["Retry-After", "llm_provider-retry-after", "x-ratelimit-reset-requests"])
+def test_all_requests_wait_for_a_rate_limit_and_none_is_lost(name):
+    """Four requests per window of 60 s: each window costs one request that is refused, and those in flight."""
+    windows: dict[int, int] = {}
+
+    def script(asked: ReceivedRequest) -> Answer | str:
+        window = int(endpoint.clock.time // 60.0)
+        windows[window] = windows.get(window, 0) + 1
+        return "4" if windows[window] <= 4 else Answer(status=429, headers={name: "60"})
+
+    with FakeEndpoint(script) as fake, client(fake, concurrency=2, retries=1) as endpoint:
+        futures = [endpoint.submit(ASK) for _ in range(12)]
+        assert [future.result(60).text for future in futures] == ["4"] * 12
+        assert endpoint.clock.time <= 240.0 and max(windows.values()) <= 6
+
+
+def test_a_run_may_wait_longer_than_one_request_as_long_as_requests_are_answered():
+    limited = Answer(status=429, headers={"Retry-After": "60"})
+    with FakeEndpoint([limited, "4"] * 12) as fake, client(fake) as endpoint:
+        assert [endpoint.complete(ASK).text for _ in range(12)] == ["4"] * 12
+        assert endpoint.clock.time == 720.0
+
+
+def test_a_request_in_flight_when_a_pause_begins_does_not_begin_another():
+    together = threading.Barrier(3)
+
+    def script(asked: ReceivedRequest) -> Answer | str:
+        if len(fake.requests) > 3:
+            return "4"
+        together.wait(30)
+        return Answer(status=429, headers={"Retry-After": "7"})
+
+    with FakeEndpoint(script) as fake, client(fake) as endpoint:
+        futures = [endpoint.submit(ASK) for _ in range(3)]
+        assert [future.result(60).text for future in futures] == ["4"] * 3
+        assert endpoint.clock.time == 7.0
+
+
+def test_a_rate_limit_without_end_is_an_error_that_names_it_and_the_way_out():
+    with FakeEndpoint([LIMITED]) as fake, client(fake, backoff=0.5) as endpoint:
+        with pytest.raises(EndpointError, match=r"Limit 4 requests per minute.*--concurrency") as raised:
+            endpoint.complete(ASK)
+        assert type(raised.value) is EndpointError and 500 < endpoint.clock.time <= 600
+        asked = len(fake.requests)
+        with pytest.raises(EndpointError):
+            endpoint.complete(ASK)
+        assert len(fake.requests) == asked + 1
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ('{"error": {"message": "No credit.", "code": "insufficient_quota"}}', AccessRefused),
+        ('{"error": {"message": "Request too large for m on tokens per min (TPM): Limit 1"}}', RequestRefused),
+    ],
+)
+def test_a_limit_that_waiting_does_not_lift_is_an_error_at_once(body, kind):
+    with FakeEndpoint([Answer(status=429, body=body)]) as fake, client(fake) as endpoint:
+        with pytest.raises(kind):
+            endpoint.complete(ASK)
+        assert endpoint.clock.slept == [] and len(fake.requests) == 1
+
+
+@pytest.mark.parametrize("body", ["the prompt is too long", '{"error": {"code": "content_filter"}}'])
+def test_a_refusal_with_status_500_is_not_retried(body):
+    with FakeEndpoint([Answer(status=500, body=body)]) as fake, client(fake) as endpoint, pytest.raises(RequestRefused):
+        endpoint.complete(ASK)
+    assert len(fake.requests) == 1
+
+
+def test_the_first_wait_is_a_warning_and_later_ones_are_not(caplog):
+    with FakeEndpoint([Answer(status=500), Answer(status=500), LIMITED, "4"]) as fake, client(fake) as endpoint:
+        endpoint.complete(ASK)
+    (warning,) = (record.getMessage() for record in caplog.records if record.levelno == logging.WARNING)
+    assert "status 500" in warning and "; retry 1 of 5 in " in warning
+
+
+def test_an_endpoint_that_failed_one_request_after_all_retries_and_answered_none_is_asked_once():
+    with FakeEndpoint([Answer(status=500)] * 5 + ["4", Answer(status=500), "4"]) as fake:  # noqa: SIM117
+        with client(fake, retries=3) as endpoint:
+            for attempts in (4, 5):
+                with pytest.raises(EndpointError):
+                    endpoint.complete(ASK)
+                assert len(fake.requests) == attempts
+            assert [endpoint.complete(ASK).text for _ in range(2)] == ["4", "4"]  # it has answered, so it is retried
+
+
+def test_a_server_that_was_never_reached_is_tried_twice_and_one_that_answered_more_often():
+    with FakeEndpoint(["4"]) as fake:
+        endpoint, url = client(fake, retries=4), fake.url
+        endpoint.complete(ASK)
+    with endpoint, pytest.raises(Unreachable, match=r"5 attempts.*check the URL"):
+        endpoint.complete(ASK)
+    with Endpoint(url, "m", retries=4, backoff=0.0) as never, pytest.raises(Unreachable, match="2 attempts"):
+        never.complete(ASK)
 
 
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
@@ -173,11 +300,36 @@ DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
         ({"retry-after-ms": "1500", "Retry-After": "2"}, 1.5),
         *(({"Retry-After": value}, 0.0) for value in ("", "-1", "soon", "nan", "inf", "٣٣x", "Sun, 99 Nov")),
         ({}, 0.0),
+        ({"llm_provider-retry-after": "60"}, 60.0),
+        ({"llm_provider-retry-after": "60", "retry-after": "5"}, 5.0),
+        ({"x-ratelimit-reset-requests": "6m0s"}, 360.0),
+        ({"x-ratelimit-reset-tokens": "1m30.5s", "x-ratelimit-remaining-tokens": "0"}, 90.5),
+        ({"x-ratelimit-reset-tokens": "250ms"}, 0.25),
+        ({"x-ratelimit-reset-requests": "8s", "x-ratelimit-remaining-requests": "3"}, 0.0),
+        ({"X-RateLimit-Reset": "784111797000", "Date": DATE}, 20.0),
+        ({"X-RateLimit-Reset": "784111797", "Date": DATE}, 20.0),
     ],
     ids=str,
 )
 def test_retry_after_is_read_in_all_its_forms(headers, seconds):
     assert _parse_retry_after(headers) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("Please try again in 20s. Visit https://a.com", 20.0),
+        ("Please try again in 1m2.5s.", 62.5),
+        ("No deployments available, Try again in 60 seconds. Passed model=m", 60.0),
+        ("try again in 640ms", 0.64),
+        ("try again in 2 minutes", 120.0),
+        ('"retryDelay": "34s"', 34.0),
+        ("try again later", 0.0),
+        ("try again in a few seconds", 0.0),
+    ],
+)
+def test_the_words_of_an_error_say_how_long_to_wait(text, seconds):
+    assert _parse_retry_after({}, text) == pytest.approx(seconds)
 
 
 def test_requests_in_flight_are_bounded():

@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ pytest.importorskip("aiohttp", reason="needs the extra [eval]")
 import gem
 from gem.errors import BadValue
 from gem.policies import Request
-from gem.policies.endpoint import AccessRefused, Endpoint, EndpointPolicy, RequestRefused
+from gem.policies.endpoint import AccessRefused, Endpoint, EndpointPolicy, RequestRefused, Unreachable
 from gem.rollout import collect, play_seeds
 from gem.testing.fakes.endpoint import Answer, FakeEndpoint, ReceivedRequest
 from gem.tools.formats import OpenAIFormat
@@ -177,6 +178,99 @@ def test_a_refusal_of_the_only_request_fails_that_request():
         with pytest.raises(RequestRefused):
             endpoint.complete([{"role": "user", "content": "a"}])
     assert reply.failure and not reply.text
+
+
+def refused(text: str, status: int = 400) -> Answer:
+    return Answer(status=status, body=json.dumps({"error": {"message": text}}))
+
+
+LATER = (Turn("rules", "left"),)
+TOTAL = (
+    "This model's maximum context length is 4096 tokens. However, you requested {0} tokens ({1} in the messages, {2} "
+)
+TOTAL += "in the completion)."
+
+
+@pytest.mark.parametrize("turns", [(), LATER], ids=["first", "later"])
+def test_a_prompt_above_the_context_is_an_overflow_in_the_words_of_the_server(turns):
+    with FakeEndpoint([refused(TOTAL.format(5100, 5000, 100))]) as fake, Endpoint(fake.url, "m") as endpoint:
+        (reply,) = EndpointPolicy(endpoint, max_tokens=100).act([request(turns=turns)])
+    assert (reply.finish, reply.failure) == ("context_overflow", None)
+    assert "maximum context length is 4096" in str(reply.explanation) and len(fake.requests) == 1
+
+
+def test_max_tokens_above_the_context_is_a_mistake_of_the_caller_at_the_first_request():
+    says = (
+        "'max_tokens' is too large: 8192. This model's maximum context length is 4096 tokens and your request has 20 "
+    )
+    with (
+        FakeEndpoint([refused(says + "input tokens (8192 > 4096 - 20).")]) as fake,
+        Endpoint(fake.url, "m") as endpoint,
+        pytest.raises(BadValue, match=r"max_tokens=8192.*lower it \(--max-tokens\).*4096"),
+    ):
+        EndpointPolicy(endpoint, max_tokens=8192).act([request()])
+    assert len(fake.requests) == 1
+
+
+def test_max_tokens_that_leaves_no_room_fails_a_first_prompt_and_fills_the_context_of_a_later_one():
+    too_much = refused(TOTAL.format(4196, 196, 4000))
+    with FakeEndpoint([too_much]) as fake, Endpoint(fake.url, "m") as endpoint:
+        policy = EndpointPolicy(endpoint, max_tokens=4000)
+        first, later = policy.act([request()]) + policy.act([request(turns=LATER)])
+    assert first.finish is None and str(first.failure).startswith("RequestRefused: max_tokens=4000 leaves no room")
+    assert (later.finish, later.failure) == ("context_overflow", None)
+
+
+@pytest.mark.parametrize("status", [400, 403])
+def test_a_content_filter_is_a_refusal_of_the_model_whatever_its_status(status):
+    with (
+        FakeEndpoint([refused("Content violates usage guidelines.", status)]) as fake,
+        Endpoint(fake.url, "m") as endpoint,
+    ):
+        (reply,) = EndpointPolicy(endpoint).act([request()])
+    assert (reply.finish, reply.failure) == ("content_filter", None) and "usage guidelines" in str(reply.explanation)
+
+
+def test_a_server_that_is_not_there_is_an_error_of_the_first_request():
+    with FakeEndpoint(["x"]) as fake:
+        url = fake.url
+    with Endpoint(url, "m", backoff=0.0) as endpoint, pytest.raises(Unreachable, match="check the URL"):
+        EndpointPolicy(endpoint).act([request("a"), request("b")])
+
+
+def test_a_server_that_refuses_token_ids_is_an_error_of_the_first_request():
+    with FakeEndpoint([refused("Input should be a string", 422)]) as fake, Endpoint(fake.url, "m") as endpoint:
+        policy = EndpointPolicy(endpoint, tokenizer=Letters(), max_tokens=5)
+        with pytest.raises(BadValue, match=r"refused a prompt of token ids.*vLLM.*should be a string"):
+            policy.act([replace(request(), prompt_ids=[1, 2])])
+
+
+def test_a_prompt_longer_than_the_context_that_the_server_named_is_not_sent():
+    with FakeEndpoint([refused("限制 300，长度 500，总共 505")]) as fake, Endpoint(fake.url, "m") as endpoint:
+        policy = EndpointPolicy(endpoint, tokenizer=Letters(), max_tokens=5)
+        (unknown,) = policy.act([replace(request(turns=LATER), prompt_ids=[1] * 500)])
+        assert unknown.finish == "context_overflow" and policy._longest is None
+        fake._script = [refused("maximum context length is 300 tokens, got 500")]
+        policy.act([replace(request(turns=LATER), prompt_ids=[1] * 500)])
+        asked = len(fake.requests)
+        (known,) = policy.act([replace(request(turns=LATER), prompt_ids=[1] * 301)])
+    assert (known.finish, known.explanation is None, len(fake.requests)) == ("context_overflow", False, asked)
+
+
+class Letters:
+    """One token per character."""
+
+    chat_template = "see apply_chat_template"
+    eos_token, eos_token_id = "\x03", 3
+
+    def apply_chat_template(self, messages, tokenize, add_generation_prompt):
+        return "".join(f"\x01{m['content']}\x03" for m in messages) + ("\x02" if add_generation_prompt else "")
+
+    def encode(self, text, add_special_tokens):
+        return [ord(c) for c in text]
+
+    def decode(self, ids, skip_special_tokens):
+        return "".join(map(chr, ids))
 
 
 def test_a_refused_request_ends_only_its_episode():

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
+import math
 import os
 import random
+import re
 import threading
 import time
 import weakref
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
@@ -31,10 +33,24 @@ from gem._internal.inbound import check_size, inflate
 from gem.errors import BadInput, BadValue, require
 
 MAX_PAUSE_S = 60.0  # maximum seconds between two attempts, even if Retry-After is longer
+RATE_LIMITED = 429
+_PAUSE_GROWTH = 4.0  # of the pauses after rate limits without Retry-After: a few of them last a minute
+_MOST_PAUSES = 20  # without a reply in between
 LARGE_BODY = 1 << 20  # bytes; larger bodies are sent in chunks so that they do not block the event loop
 MAX_BODY = 64 << 20  # embeddings of 256 texts have about 25 MiB
-RETRYABLE = frozenset({408, 429})  # retryable statuses besides 5xx
+RETRYABLE = frozenset({408, 409, 425, RATE_LIMITED})  # retryable statuses besides 5xx
 _CONNECT_SHARE = 0.9  # default connect timeout / timeout; below 1, so that failing to connect is reported as such
+
+_NUMBER = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)", re.ASCII)
+_DURATION = re.compile(  # hours, minutes, seconds, milliseconds
+    r"(?:(\d{1,6}) ?h(?:ours?)?)? ?(?:(\d{1,6}) ?m(?:in(?:ute)?s?)?)? ?"
+    r"(?:(\d{1,9}(?:\.\d{1,9})?) ?s(?:ec(?:ond)?s?)?)? ?(?:(\d{1,9}(?:\.\d{1,9})?) ?ms)?",
+    re.ASCII | re.IGNORECASE,
+)
+_TRY_AGAIN = re.compile(
+    r"""(?:(?:try again|retry) (?:in|after) |"retryDelay": ?")((?:\d{1,9}(?:\.\d{1,9})? ?[hms][a-z]{0,6} ?){1,4})""",
+    re.ASCII | re.IGNORECASE,
+)
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -77,6 +93,7 @@ class RequestError(Exception):
         retryable: whether another attempt may succeed.
         retry_after: seconds that the server asks the client to wait; 0 if the server does not say.
         timed_out: whether the request timed out after the connection was opened.
+        unreachable: whether no connection could be opened.
         status: status of the response; 0 if there was none, 200 if its body was invalid and ``parse`` says so.
         body: body of an unsuccessful response; empty if there was none.
     """
@@ -88,12 +105,13 @@ class RequestError(Exception):
         retryable: bool = True,
         retry_after: float = 0.0,
         timed_out: bool = False,
+        unreachable: bool = False,
         status: int = 0,
         body: bytes = b"",
     ) -> None:
         super().__init__(reason)
         self.retryable, self.retry_after, self.timed_out, self.status = retryable, retry_after, timed_out, status
-        self.body = body
+        self.unreachable, self.body = unreachable, body
 
     @property
     def cause(self) -> str:
@@ -101,6 +119,45 @@ class RequestError(Exception):
         if self.status == 200:
             return "invalid reply"
         return f"status {self.status}" if self.status else "timeout" if self.timed_out else "connection"
+
+
+@dataclass
+class ServerState:
+    """What a client has seen of one server.
+
+    Args:
+        answered: whether a request has succeeded.
+        gave_up: whether a request has failed after its last retry.
+        warned: whether a warning has said that requests are tried again.
+        pauses, paused_s: number and seconds of the pauses for a rate limit since the last request that succeeded.
+        pause: number of the latest pause of all. It tells which requests were in flight when the pause began.
+        resumes_at: end of the latest pause.
+    """
+
+    answered: bool = False
+    gave_up: bool = False
+    warned: bool = False
+    pauses: int = 0
+    paused_s: float = 0.0
+    pause: int = 0
+    resumes_at: float = -math.inf
+
+    def succeed(self, pause: int) -> None:
+        """Note that a request has succeeded, which was sent after the pause of this number."""
+        self.answered = True
+        if pause == self.pause:
+            self.pauses, self.paused_s = 0, 0.0
+
+
+class Clock:
+    """Real time. Tests replace it."""
+
+    def now(self) -> float:
+        """Return seconds of a clock that only goes forward."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
 
 class HttpClient:
@@ -113,8 +170,8 @@ class HttpClient:
         extra: the extra of this package to name in the error if aiohttp is not installed.
         timeout: seconds per attempt, from opening the connection to the last byte of the response.
         concurrency: maximum number of requests in flight; further requests wait without a time limit.
-        retries: maximum number of attempts after the first attempt. Status 408, 429 and 5xx, connection errors,
-            timeouts and retryable errors of ``parse`` are retried.
+        retries: maximum number of attempts after the first attempt. Status 408, 409, 425, 429 and 5xx, connection
+            errors, timeouts and retryable errors of ``parse`` are retried.
         backoff: maximum seconds before the first retry. The maximum doubles with each retry. Each pause is drawn
             between half the maximum and the maximum, so that clients do not retry in step. If Retry-After is longer,
             it is used instead. No pause exceeds MAX_PAUSE_S.
@@ -124,6 +181,8 @@ class HttpClient:
     """
 
     max_body = MAX_BODY  # bytes of a response, decompressed; a larger one is an error that is not retried
+    rate_limit_s = 0.0  # seconds that all requests pause after status 429, until one succeeds; 0 only retries them
+    clock = Clock()
     _background: BackgroundLoop[_ConnectionPool] | None
 
     def __new__(cls: type[ClientT], *args: Any, **kwargs: Any) -> ClientT:
@@ -165,6 +224,10 @@ class HttpClient:
     def should_retry(self, error: RequestError) -> bool:
         """Return whether to retry a request after this error, if any attempts are left."""
         return error.retryable
+
+    def most_retries(self, error: RequestError, server: ServerState) -> int:
+        """Return how many attempts after the first one a request has that failed with a retryable error."""
+        return self.retries
 
     def close(self) -> None:
         """Close all connections. Requests in flight raise closed_error(). Later requests open new connections."""
@@ -208,22 +271,60 @@ class HttpClient:
     async def _send_with_retries(
         self, background: BackgroundLoop[_ConnectionPool], request: HttpRequest, parse: Callable[[bytes], Result]
     ) -> Result:
+        pool, retries, attempts = background.resource, 0, 0
+        server = pool.servers[urlsplit(request.url).netloc]
         try:
-            for attempt in range(self.retries + 1):
-                try:
-                    return parse(await background.resource.send_once(request, self.max_body))
-                except RequestError as error:
-                    request.failures[error.cause] += 1
-                    if attempt == self.retries or not self.should_retry(error):
-                        raise self.failure_error(request, error, attempt + 1) from None
-                    pause = self._retry_delay(attempt, error.retry_after)
-                    logger.info("%s: %s; retrying in %.1f s", request.url, error, pause)
-                await asyncio.sleep(pause)
+            while True:
+                attempts += 1
+                async with pool.semaphore:
+                    while (left := server.resumes_at - self.clock.now()) > 0:
+                        await self.clock.sleep(left)
+                    pause = server.pause
+                    try:
+                        result = parse(await pool.send_once(request, self.max_body))
+                    except RequestError as e:
+                        error = e
+                    else:
+                        server.succeed(pause)
+                        return result
+                request.failures[error.cause] += 1
+                retryable = self.should_retry(error)
+                if error.status == RATE_LIMITED and retryable and self.rate_limit_s and self.retries:
+                    if self._pause(server, request, error, pause):
+                        continue
+                elif retryable and retries < (most := self.most_retries(error, server)):
+                    delay, retries = self._retry_delay(retries, error.retry_after), retries + 1
+                    self._warn(server, "%s: %s; retry %d of %d in %.1f s", request.url, error, retries, most, delay)
+                    await self.clock.sleep(delay)
+                    continue
+                server.gave_up = server.gave_up or retryable
+                raise self.failure_error(request, error, attempts)
         except asyncio.CancelledError:
             if background.closing:
                 raise self.closed_error(request) from None
             raise
-        raise AssertionError
+
+    def _pause(self, server: ServerState, request: HttpRequest, error: RequestError, pause: int) -> bool:
+        """Let all requests to a server wait after status 429. Returns False if they have waited too long already.
+
+        Args:
+            pause: number of the pause before which the request was sent; if another one has begun, it is enough.
+        """
+        if pause != server.pause:
+            return True
+        seconds = max(error.retry_after, min(self.backoff * _PAUSE_GROWTH**server.pauses, MAX_PAUSE_S))
+        if server.paused_s + seconds > self.rate_limit_s or server.pauses >= _MOST_PAUSES:
+            return False
+        advice = "a lower concurrency (--concurrency) avoids such pauses"
+        self._warn(server, f"%s: %s; all requests wait for %.1f s; {advice}", request.url, error, seconds)
+        server.pause, server.pauses, server.paused_s = pause + 1, server.pauses + 1, server.paused_s + seconds
+        server.resumes_at = self.clock.now() + seconds
+        return True
+
+    def _warn(self, server: ServerState, message: str, *values: object) -> None:
+        """Log that a request is delayed: as a warning the first time, so that waiting is never silent, then as info."""
+        logger.log(logging.INFO if server.warned else logging.WARNING, message, *values)
+        server.warned = True
 
     def _retry_delay(self, attempt: int, retry_after: float) -> float:
         own = self.backoff * 2.0**attempt * self._jitter.uniform(0.5, 1.0)
@@ -231,11 +332,12 @@ class HttpClient:
 
 
 class _ConnectionPool:
-    """An aiohttp session that limits the number of requests in flight. Must be used on its event loop."""
+    """An aiohttp session, and what limits the number of requests in flight. Must be used on its event loop."""
 
     def __init__(self, aiohttp: Any, session: Any, concurrency: int) -> None:
         self._aiohttp, self._session = aiohttp, session
-        self._semaphore = asyncio.Semaphore(concurrency)
+        self.semaphore = asyncio.Semaphore(concurrency)
+        self.servers: defaultdict[str, ServerState] = defaultdict(ServerState)  # by host and port
 
     async def send_once(self, request: HttpRequest, max_body: int) -> bytes:
         """Send a request once and return the body of its response.
@@ -248,32 +350,32 @@ class _ConnectionPool:
         large = request.body is not None and len(request.body) > LARGE_BODY
         data = io.BytesIO(request.body or b"") if large else request.body
         options = {"data": data, "headers": dict(request.headers), "params": dict(request.params)}
-        async with self._semaphore:
-            try:
-                async with self._session.request(
-                    request.method, request.url, timeout=limit, allow_redirects=False, **options
-                ) as response:
-                    body = await read_body(response, max_body)
-            except BadInput as e:
-                raise RequestError(str(e), retryable=False, status=response.status) from None
-            except (
-                self._aiohttp.ServerTimeoutError
-            ):  # connecting timed out; a subclass of TimeoutError, so it must come first
-                raise RequestError(f"no connection in {connect_timeout:g} s") from None
-            except asyncio.TimeoutError:  # not the builtin before Python 3.11
-                raise RequestError(f"no reply in {request.timeout:g} s", timed_out=True) from None
-            except (self._aiohttp.ClientError, OSError) as e:
-                raise RequestError(request.redact(f"{type(e).__name__}: {e}")) from None
+        try:
+            async with self._session.request(
+                request.method, request.url, timeout=limit, allow_redirects=False, **options
+            ) as response:
+                body = await read_body(response, max_body)
+        except BadInput as e:
+            raise RequestError(str(e), retryable=False, status=response.status) from None
+        except (
+            self._aiohttp.ServerTimeoutError
+        ):  # connecting timed out; a subclass of TimeoutError, so it must come first
+            raise RequestError(f"no connection in {connect_timeout:g} s", unreachable=True) from None
+        except asyncio.TimeoutError:  # not the builtin before Python 3.11
+            raise RequestError(f"no reply in {request.timeout:g} s", timed_out=True) from None
+        except (self._aiohttp.ClientError, OSError) as e:
+            unreachable = isinstance(e, self._aiohttp.ClientConnectorError)  # refused, unknown host, TLS
+            raise RequestError(request.redact(f"{type(e).__name__}: {e}"), unreachable=unreachable) from None
         if response.status == 200:
             return body
-        text = " ".join(body.decode("utf-8", "replace").split())
+        words = text = " ".join(body.decode("utf-8", "replace").split())
         if 300 <= response.status < 400 and "Location" in response.headers:
             text = f"redirects to {response.headers['Location']}"
         text = request.redact(text)[:300]
         raise RequestError(
             f"status {response.status}: {text}",
             retryable=response.status in RETRYABLE or response.status >= 500,
-            retry_after=_parse_retry_after(response.headers),
+            retry_after=_parse_retry_after(response.headers, words),
             status=response.status,
             body=body,
         )
@@ -359,20 +461,45 @@ def check_url(url: str, name: str, example: str, hint: str) -> str:
     return url.rstrip("/")
 
 
-def _parse_retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds that the server asks to wait: Retry-After as seconds or as a date, or retry-after-ms.
+def _parse_retry_after(headers: Mapping[str, str], text: str = "") -> float:
+    """Return the seconds that a server asks to wait; 0 if it does not say.
 
-    Returns 0 without a valid header. A date is compared with the server's own Date, if it sends one.
+    Read are, in this order, also with the prefix of LiteLLM: retry-after-ms; Retry-After as seconds or as a date, which
+    is compared with the server's own Date; the resets of the limits of which nothing remains (x-ratelimit-reset-…); and
+    "try again in …" in the text of the error.
     """
-    value = headers.get("Retry-After", "")
+    own = {name.lower().removeprefix("llm_provider-"): value for name, value in headers.items()}
+    own |= {name.lower(): value for name, value in headers.items()}
+    date = _timestamp(own.get("date", "")) or time.time()
+    resets = {name: value for name, value in own.items() if name.startswith("x-ratelimit-reset")}
+    spent = [value for name, value in resets.items() if own.get(name.replace("reset", "remaining"), "0") == "0"]
+    asked = _TRY_AGAIN.search(text)
+    waits = [
+        _seconds(own.get("retry-after-ms", ""), date) / 1000.0,
+        _seconds(own.get("retry-after", ""), date),
+        max((_seconds(value, date) for value in spent), default=0.0),
+        _seconds(asked[1], date) if asked else 0.0,
+    ]
+    return next((wait for wait in waits if 0.0 < wait < math.inf), 0.0)
+
+
+def _seconds(text: str, date: float) -> float:
+    """Read a duration ("12", "1m30.5s", "250ms", "60 seconds") or a point in time, in seconds from ``date``."""
+    if number := _NUMBER.fullmatch(text.strip()):
+        value = float(number[1])
+        if value > 1e8:  # seconds since 1970, or milliseconds
+            return (value / 1000.0 if value > 1e11 else value) - date
+        return value
+    if (parts := _DURATION.fullmatch(text.strip())) and any(parts.groups()):
+        return sum(
+            float(part) * unit for part, unit in zip(parts.groups(), (3600.0, 60.0, 1.0, 0.001), strict=True) if part
+        )
+    when = _timestamp(text)
+    return when - date if when is not None else 0.0
+
+
+def _timestamp(text: str) -> float | None:
     try:
-        if "retry-after-ms" in headers:
-            seconds = float(headers["retry-after-ms"]) / 1000.0
-        elif value[:1].isalpha():
-            now = parsedate_to_datetime(headers["Date"]).timestamp() if "Date" in headers else time.time()
-            seconds = parsedate_to_datetime(value).timestamp() - now
-        else:
-            seconds = float(value)
+        return parsedate_to_datetime(text).timestamp() if text[:1].isalpha() else None
     except (ValueError, TypeError, OverflowError):
-        return 0.0
-    return seconds if 0.0 < seconds < float("inf") else 0.0
+        return None

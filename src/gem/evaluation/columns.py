@@ -45,6 +45,7 @@ class Sample:
         requests: seconds of each request to the policy, its retries included.
         seconds_policy, seconds_env: seconds in total that it waited for them.
         retries: cause → number of requests sent again for it.
+        unanswered: why the first prompt had no reply, such as a prompt above the context; None if it had one.
     """
 
     score: float
@@ -66,6 +67,7 @@ class Sample:
     seconds_policy: float = 0.0
     seconds_env: float = 0.0
     retries: Mapping[str, int] = field(default_factory=dict)
+    unanswered: str | None = None
 
     @classmethod
     def of(cls, trajectory: Trajectory, price: Price | None = None) -> Sample:
@@ -103,7 +105,16 @@ class Sample:
             seconds_policy=sum(turn.seconds.get("policy", 0.0) for turn in turns),
             seconds_env=sum(turn.seconds.get("env", 0.0) for turn in turns),
             retries=summed(map(retries_of, usages)),
+            unanswered=_unanswered(trajectory),
         )
+
+
+def _unanswered(trajectory: Trajectory) -> str | None:
+    turns = trajectory.turns
+    if not turns and trajectory.stop_reason == StopReason.MAX_TOKENS:
+        return "it is above the limit of the context"
+    is_refused = len(turns) == 1 and trajectory.stop_reason in (StopReason.MAX_TOKENS, StopReason.REFUSED)
+    return turns[0].explanation if is_refused else None
 
 
 def summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -46,6 +46,7 @@ class EnvScore:
         causes: reason → number of failed samples.
         models: name of a model, as the endpoint reported it with its replies → number of finished samples.
         bounds: lowest and highest possible score; None if they are unknown.
+        unanswered: why a first prompt had no reply → number of finished samples.
         tasks: task id → the scores and the solved flags (0 or 1) of its finished rollouts.
     """
 
@@ -82,6 +83,7 @@ class EnvScore:
     causes: Mapping[str, int]
     models: Mapping[str, int]
     bounds: tuple[float, float] | None
+    unanswered: Mapping[str, int]
     tasks: Tasks
 
     def cells(self) -> list[str]:
@@ -123,6 +125,7 @@ def env_score(
         causes=dict(Counter(str(s.failure) for s in found.failures).most_common()),
         models=dict(Counter(model for s in found.done for model in s.models).most_common()),
         bounds=bounds,
+        unanswered=dict(Counter(s.unanswered for s in found.done if s.unanswered is not None).most_common()),
         tasks={
             task: {"scores": [s.score for s in rollouts], "solved": [float(s.solved) for s in rollouts]}
             for task, rollouts in found.scored.items()
@@ -262,6 +265,12 @@ class EvalReport:
                 lines.append(
                     f"{env.name}: {env.failed} of {env.planned} samples failed and are in no mean; scored 0 or 1, they "
                     f"would make the score {low:.3f} or {high:.3f}. Most frequent cause: {cause}"
+                )
+            if env.unanswered:
+                count, cause = sum(env.unanswered.values()), next(iter(env.unanswered))
+                lines.append(
+                    f"{env.name}: the first prompt of {count} of {env.done} samples had no reply; they are scored "
+                    f"without an action. Most frequent cause: {cause}"
                 )
         if self.lost:
             lines.append(f"Besides, failed attempts have cost ${self.lost:,.4f} more.")

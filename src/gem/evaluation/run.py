@@ -30,10 +30,11 @@ from gem.trajectory import Trajectory
 from gem.vector import make_vec
 
 CONSTANT = "constant:"
-FIRST_FAILURES = 8  # the run stops if so many samples fail before any other has ended
-OUTAGE_FAILURES = 8  # the run stops after so many outages in a row, or twice the concurrency if that is more
-# failures that a server or a function, not one request, may have caused
-OUTAGES = ("EndpointError", "AccessRefused", "InvalidReply", "FunctionFailed")
+FIRST_FAILURES = 3  # the run stops if so many samples fail before any other has ended
+LAST_FAILURES = 8  # the run stops after so many failed requests in a row, or twice the concurrency if that is more
+OUTAGES = ("EndpointError", "AccessRefused", "InvalidReply", "Unreachable")
+REFUSED = "RequestRefused"  # a mistake of the caller, unless the server refuses few requests
+FUNCTION = "FunctionFailed"  # a mistake of the caller's function, unless it fails for few samples
 PROGRESS_S = 1.0  # least seconds between two calls of progress()
 _PROGRESS_SHARE = 20  # summarizing takes at most this fraction of the time, 1/20
 
@@ -100,12 +101,12 @@ def evaluate(
 
     Raises:
         BadValue: for arguments out of range, an occupied folder, or a resumed run with other settings.
-        InfraError: all of the first samples failed, so nothing was scored or written. BadValue if the endpoint refused
-            each of these requests.
+        InfraError: the first samples failed, at least three and half of those in flight, so nothing was scored or
+            written. BadValue if the endpoint refused each of these requests.
         CostLimitReached: the run has spent cost_limit. It can be resumed with a higher one.
-        EndpointError: the endpoint failed for max(8, 2 * concurrency) samples in a row. The run can be resumed.
-        AccessRefused, InvalidReply: the endpoint refused access, or replied with something that is no completion,
-            before it answered any request. Nothing was written.
+        EndpointError: the endpoint failed or refused max(8, 2 * concurrency) samples in a row. The run can be resumed.
+        AccessRefused, InvalidReply, Unreachable: the endpoint refused access, replied with something that is no
+            completion, or could not be reached, before it answered any request. Nothing was written.
         Exception: any exception of gem.make.
     """
     for name, value, least in (("rollouts", rollouts, 1), ("concurrency", concurrency, 1), ("retries", retries, 0)):
@@ -182,7 +183,7 @@ class EvalRun:
         self.tasks = [{next(number): t for t in task_set.tasks for _ in range(rollouts)} for task_set in plan]
         self.samples: dict[int, Sample] = {}
         self.unwritten: list[Trajectory] | None = []  # failures before the first outcome; None after it
-        self.outages = 0  # since the last sample that did not fail so; samples that are played again do not count
+        self.failed_in_a_row = 0  # requests; samples that are played again do not count
         self.backend: Mapping[str, str] = {}
         self.started = time.monotonic()
         self.next_progress = self.started + PROGRESS_S
@@ -266,17 +267,21 @@ class EvalRun:
             if self.log is not None:
                 self.log.episode(trajectory, task_set.env.label)
             if is_first or trajectory.failure is None:
-                self.check_outage(trajectory, max(OUTAGE_FAILURES, 2 * concurrency))
+                self.check_failures(str(trajectory.failure), concurrency, min(concurrency, len(episodes)))
         if self.spending.is_over and any(self.waiting(i) for i in range(len(self.plan))):
             raise self.spending.error(self.how())
 
-    def check_outage(self, trajectory: Trajectory, most: int) -> None:
-        """Raise EndpointError if this is the last of ``most`` samples in a row that the endpoint failed to answer."""
-        is_outage = str(trajectory.failure).startswith(OUTAGES)
-        self.outages = self.outages + 1 if is_outage else 0
-        if self.outages >= most:
-            reason = f"stopped, because the last {most} samples failed: {trajectory.failure}"
-            raise EndpointError(f"{reason}{self.how()}")
+    def check_failures(self, failure: str, concurrency: int, in_flight: int) -> None:
+        """Raise an exception if all samples so far have failed, or the last ones at the endpoint or in the function."""
+        is_outage = failure.startswith(OUTAGES)
+        # Requests are refused sooner than others are answered, so that a few are no proof while many are in flight.
+        first = FIRST_FAILURES if is_outage else max(FIRST_FAILURES, in_flight // 2)
+        if self.unwritten is not None and len(self.unwritten) >= first:
+            raise self.all_failed(self.unwritten)
+        self.failed_in_a_row = self.failed_in_a_row + 1 if failure.startswith((*OUTAGES, REFUSED, FUNCTION)) else 0
+        most = max(LAST_FAILURES, 2 * concurrency)
+        if self.failed_in_a_row >= most:
+            raise EndpointError(f"stopped, because the last {most} samples failed: {failure}{self.how()}")
 
     def how(self) -> str:
         """Return how to continue the run, for messages."""
@@ -294,12 +299,7 @@ class EvalRun:
         records = [trajectory]
         if self.unwritten is not None:  # nothing is written before the first outcome
             records = [*self.unwritten, trajectory]
-            if trajectory.failure is None:
-                self.unwritten = None
-            else:
-                self.unwritten, records = records, []
-                if len(self.unwritten) >= FIRST_FAILURES:
-                    raise self.all_failed(self.unwritten)
+            self.unwritten, records = (None, records) if trajectory.failure is None else (records, [])
         if self.folder is not None:
             for record in records:
                 self.folder.append(record)
@@ -313,12 +313,15 @@ class EvalRun:
         """Return the exception for a run whose samples all failed. A refused request is a mistake of the caller."""
         if any(map(self.spending.ended, failed)):
             return self.spending.error(self.how())
-        refused = all(str(trajectory.failure).startswith("RequestRefused") for trajectory in failed)
-        is_outage = all(str(trajectory.failure).startswith(OUTAGES) for trajectory in failed)
-        kind = BadValue if refused else EndpointError if is_outage else InfraError
-        is_function = str(failed[-1].failure).startswith("FunctionFailed")
-        hint = "; check the server and its URL" if is_outage and not is_function else ""
-        return kind(f"all of the first {len(failed)} samples failed: {failed[-1].failure}{hint}")
+        causes = [str(trajectory.failure) for trajectory in failed]
+        is_outage = all(cause.startswith(OUTAGES) for cause in causes)
+        refused = all(cause.startswith(REFUSED) for cause in causes)
+        is_function = all(cause.startswith(FUNCTION) for cause in causes)
+        kind = BadValue if refused else EndpointError if is_outage or is_function else InfraError
+        hint = "; check the server and its URL" if is_outage else ""
+        count = len({trajectory.episode for trajectory in failed})
+        which = f"all of the first {count} samples" if count > 1 else "the first sample"
+        return kind(f"{which} failed: {causes[-1]}{hint}")
 
     def sample(self, trajectory: Trajectory) -> Sample:
         return Sample.of(trajectory, self.spending.price)

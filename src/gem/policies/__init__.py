@@ -23,7 +23,7 @@ from gem.policies.base import (
 
 if TYPE_CHECKING:
     from gem.policies.completion import Completion
-    from gem.policies.endpoint import AccessRefused, Endpoint, EndpointPolicy, InvalidReply, RequestRefused
+    from gem.policies.endpoint import AccessRefused, Endpoint, EndpointPolicy, InvalidReply, RequestRefused, Unreachable
     from gem.policies.function import FunctionFailed, FunctionPolicy
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "Request",
     "RequestRefused",
     "ScriptedPolicy",
+    "Unreachable",
     "is_async",
     "oracle",
 ]
@@ -51,7 +52,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "completion": "Completion",
-        "endpoint": "AccessRefused Endpoint EndpointPolicy InvalidReply RequestRefused",
+        "endpoint": "AccessRefused Endpoint EndpointPolicy InvalidReply RequestRefused Unreachable",
         "function": "FunctionFailed FunctionPolicy",
     },
 )

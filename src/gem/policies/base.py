@@ -52,6 +52,7 @@ class Reply:
     failure: error message if the request failed, else None. A failed request ends the episode as failed.
     finish: see Turn. "refusal" and "content_filter" end the episode as refused.
     prompt_ids: the context that a server reports to have fed; empty if it is that of the request.
+    explanation: why a request was refused, in the words of the server; None for other replies.
     """
 
     text: str
@@ -63,6 +64,7 @@ class Reply:
     usage: dict[str, Any] | None = None
     message: dict[str, Any] | None = None
     model: str | None = None
+    explanation: str | None = None
 
 
 class Policy(Protocol):

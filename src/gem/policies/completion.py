@@ -24,13 +24,6 @@ _TEXT, _THINKING = {"text", "output_text"}, {"thinking", "reasoning", "redacted_
 _VALUES = ("text", "thinking", "reasoning", "summary")  # fields of a part
 _TOKEN_ID = "token_id:"  # vLLM's prefix of tokens with return_tokens_as_token_ids
 _OTHER_FIELDS = "provider_specific_fields"  # where LiteLLM puts the fields of a choice or message that it does not know
-# Reasons for status 400: OpenAI's code and message, vLLM, SGLang, llama.cpp; Azure's filter.
-_OVERFLOW = re.compile(
-    r"context_length_exceeded|maximum context length|longer than the model's context|exceed\w* .{0,30}context|"
-    r"prompt is too long|max(imum)? (model|sequence) len",
-    re.IGNORECASE,
-)
-_FILTERED = re.compile(r"content_filter|content management policy|content_policy_violation", re.IGNORECASE)
 _BOUNDS = FILE._replace(depth=REPLY.depth)  # with log-probabilities a long reply has millions of items
 _CLOSING_TAG = re.compile(r"\s*</([\w.-]+)>\s*")
 _CODE_FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*")
@@ -193,17 +186,6 @@ def _logprobs(data: Mapping[str, Any]) -> tuple[list[int], list[float]]:
     if all(isinstance(token, str) and token.startswith(_TOKEN_ID) for token in tokens):
         ids = [int(token.removeprefix(_TOKEN_ID)) for token in tokens]
     return ids if len(ids) == len(tokens) else [], list(map(float, logprobs))
-
-
-def refusal_finish(error: str) -> str | None:
-    """Return the ``finish`` that a refused request amounts to, or None if the model had no part in it.
-
-    >>> refusal_finish("status 400: This model's maximum context length is 4096 tokens.")
-    'context_overflow'
-    """
-    if _OVERFLOW.search(error):
-        return "context_overflow"
-    return "content_filter" if _FILTERED.search(error) else None
 
 
 def with_closing_tag(text: str, stop: str | Sequence[str] | None) -> str:

@@ -15,7 +15,18 @@ from urllib.parse import urlsplit
 
 from gem._internal.annotations import check_types
 from gem._internal.counts import check_count
-from gem._internal.http_client import HttpClient, HttpRequest, RequestError, api_key, bearer, check_url, wait_for
+from gem._internal.http_client import (
+    RATE_LIMITED,
+    RETRYABLE,
+    HttpClient,
+    HttpRequest,
+    RequestError,
+    ServerState,
+    api_key,
+    bearer,
+    check_url,
+    wait_for,
+)
 from gem._internal.text import short_repr
 from gem.conversation import ChatFormat
 from gem.conversation.history import conversation
@@ -24,16 +35,18 @@ from gem.errors import BadValue, EndpointError
 from gem.messages import Message, assistant
 from gem.policies.base import Reply, Request
 from gem.policies.chat_requests import as_sent
-from gem.policies.completion import Completion, parse_completion, refusal_finish, with_closing_tag
+from gem.policies.completion import Completion, parse_completion, with_closing_tag
 from gem.policies.model_list import read_model_list
+from gem.policies.refusals import UNKNOWN, Refusal, read_refusal
 from gem.seeding import check_seed, derive
 from gem.trajectory import Turn
 
 MODEL_LIST_S = 5.0  # seconds for the list of models, with retries
 TIMEOUT_S = 120.0  # seconds per request; a long answer of a large model takes about a minute
+CONNECT_S = 20.0  # seconds to open a connection
+RATE_LIMIT_S = 600.0  # seconds that requests wait for a rate limit, without a reply in between
 # The key, the URL or the model is wrong. Redirects are not followed: most turn POST into GET, some leave the server.
-ACCESS_STATUSES = frozenset({301, 302, 303, 307, 308, 401, 403, 404, 405})
-OUTAGE_STATUSES = frozenset({408, 429})  # errors of the endpoint, not of one request
+ACCESS_STATUSES = frozenset({301, 302, 303, 307, 308, 401, 402, 403, 404, 405})
 _RESERVED = frozenset({"model", "messages", "prompt", "stream", "n", "echo"})  # fields of the body set by Endpoint
 
 
@@ -41,7 +54,11 @@ Prompt: TypeAlias = Sequence[Mapping[str, Any]] | Sequence[int]  # messages, or 
 
 
 class AccessRefused(EndpointError):
-    """The endpoint refused with status 401, 403, 404 or 405, or redirects: its key, its URL or its model is wrong."""
+    """The endpoint refused with status 401 to 405, redirects, or has no credit: its key, URL or model is wrong."""
+
+
+class Unreachable(EndpointError):
+    """No connection to the endpoint could be opened: the host is unknown or refuses, or its certificate is invalid."""
 
 
 class InvalidReply(EndpointError):
@@ -49,7 +66,16 @@ class InvalidReply(EndpointError):
 
 
 class RequestRefused(EndpointError):
-    """The endpoint refused one request, for example because the prompt is too long, but may accept other requests."""
+    """The endpoint refused one request, for example because the prompt is too long, but may accept other requests.
+
+    Args:
+        status: status of the response.
+        refusal: what the server said.
+    """
+
+    def __init__(self, *args: object, status: int = 400, refusal: Refusal = UNKNOWN) -> None:
+        super().__init__(*args)
+        self.status, self.refusal = status, refusal
 
 
 class Endpoint(HttpClient):
@@ -64,14 +90,18 @@ class Endpoint(HttpClient):
         api_key_env: environment variable with the API key, read at each request; None sends no key.
         timeout: seconds per attempt, from sending the request to the last byte of the reply.
         concurrency: maximum number of requests in flight; others wait without a time limit.
-        retries: attempts after the first one, for status 408, 429 or 5xx, connection errors, timeouts and invalid
-            replies.
+        retries: attempts after the first one, for status 408, 409, 425 or 5xx, connection errors, timeouts and invalid
+            replies. After status 429, all requests wait as long as the server says, or ever longer until one is
+            answered; a request fails after ten minutes without any reply. Before the first reply of all, a connection
+            that cannot be opened is tried twice, and nothing is retried after one request has used all its retries.
         backoff: maximum seconds before the first retry; see gem._internal.http_client.HttpClient.
 
     Raises:
         BadValue: for values out of range.
         MissingDependency: at the first request, without the extra [eval].
     """
+
+    rate_limit_s = RATE_LIMIT_S
 
     def __init__(
         self,
@@ -100,6 +130,7 @@ class Endpoint(HttpClient):
             EndpointError: the last retry failed, an error is not retryable, or the client was closed.
             AccessRefused, RequestRefused: an EndpointError for a status of the access, or of this request only.
             InvalidReply: an EndpointError for a reply that is no completion.
+            Unreachable: an EndpointError if no connection could be opened.
             BadValue: for values that are not JSON, for fields set by this client, and for a missing API key.
         """
         return wait_for(self.submit(prompt, **sampling))
@@ -122,8 +153,19 @@ class Endpoint(HttpClient):
             raise BadValue(f"messages and sampling options are sent as JSON: {e}") from e
         key = api_key(self.api_key_env, self.url)
         headers = {"Content-Type": "application/json", **bearer(key)}
-        request = HttpRequest("POST", self.url + path, body, self.timeout, headers, secret=key)
+        connect_s = min(CONNECT_S, self.timeout * 0.9)
+        request = HttpRequest(
+            "POST", self.url + path, body, self.timeout, headers, secret=key, connect_timeout=connect_s
+        )
         return self.send(request, partial(parse_completion, request))
+
+    def should_retry(self, error: RequestError) -> bool:
+        return error.retryable and (error.status < 400 or read_refusal(error.status, error.body).cause is None)
+
+    def most_retries(self, error: RequestError, server: ServerState) -> int:
+        if server.answered:
+            return self.retries
+        return 0 if server.gave_up else min(self.retries, 1) if error.unreachable else self.retries
 
     def backend(self) -> dict[str, str]:
         """Return "endpoint", its host and port, and what its list of models says of the weights; see read_model_list().
@@ -143,14 +185,23 @@ class Endpoint(HttpClient):
 
     def failure_error(self, request: HttpRequest, error: RequestError, attempts: int) -> EndpointError:
         times = f"; {attempts} attempts" if attempts > 1 else ""
-        kind = EndpointError
+        text = f"{self.model!r} at {request.url}: {error}{times}"
+        refusal = read_refusal(error.status, error.body) if error.status >= 400 else UNKNOWN
+        if refusal.cause == "quota":
+            return AccessRefused(text)
+        if refusal.cause is not None:
+            return RequestRefused(text, status=error.status, refusal=refusal)
+        if error.unreachable:
+            return Unreachable(f"{text}; check the URL, and whether the server is running")
+        if error.status == RATE_LIMITED:
+            return EndpointError(f"{text}; lower the concurrency (--concurrency), or raise the limit of the server")
         if error.status == 200:
-            kind = InvalidReply
-        elif error.status in ACCESS_STATUSES:
-            kind = AccessRefused
-        elif 400 <= error.status < 500 and error.status not in OUTAGE_STATUSES:
-            kind = RequestRefused
-        return kind(f"{self.model!r} at {request.url}: {error}{times}")
+            return InvalidReply(text)
+        if error.status in ACCESS_STATUSES:
+            return AccessRefused(text)
+        if 400 <= error.status < 500 and error.status not in RETRYABLE:
+            return RequestRefused(text, status=error.status, refusal=refusal)
+        return EndpointError(text)
 
     def closed_error(self, request: HttpRequest) -> EndpointError:
         return EndpointError(f"the client of {request.url} was closed while it waited for a reply")
@@ -228,6 +279,8 @@ class EndpointPolicy:
         self.max_prompt_tokens = max_prompt_tokens
         self.seed = None if seed is None else check_seed(seed)
         self._answered = False
+        self._longest: int | None = None  # prompt that the server takes, as it has said when it refused a longer one
+        self._said = ""
 
     @property
     def model_name(self) -> str:
@@ -256,27 +309,68 @@ class EndpointPolicy:
         """Send a request and return a future of the reply. A failed request becomes a Reply with ``failure``.
 
         Raises:
-            AccessRefused, InvalidReply: as the result of the future, if the endpoint has not answered any request yet.
-            BadValue: for an observation that cannot be sent; and as the result of the future, if a policy with a
-                tokenizer gets no token ids or log-probabilities from the first reply.
+            AccessRefused, InvalidReply, Unreachable: as the result of the future, if the endpoint has not answered any
+                request yet.
+            BadValue: for an observation that cannot be sent. As the result of the future, if max_tokens is more than
+                the model takes, whatever the prompt; or if a policy with a tokenizer gets no token ids or
+                log-probabilities from the first reply, or the endpoint refuses token ids with status 422.
         """
         prompt = self.messages(request) if self.chat is None else list(request.prompt_ids)
-        return _then(self.endpoint.submit(prompt, **self._options(request)), self._reply)
+        if request.turns and self._longest is not None and len(request.prompt_ids) > self._longest:
+            full: Future[Reply] = Future()
+            full.set_result(Reply("", finish="context_overflow", explanation=self._said))
+            return full
+        return _then(self.endpoint.submit(prompt, **self._options(request)), partial(self._reply, request))
 
-    def _reply(self, future: Future[Completion]) -> Reply:
+    def _reply(self, request: Request, future: Future[Completion]) -> Reply:
         try:
             completion = future.result()
+        except RequestRefused as e:
+            return self._refused(request, e)
         except EndpointError as e:
-            if isinstance(e, (AccessRefused, InvalidReply)) and not self._answered:
+            if isinstance(e, (AccessRefused, InvalidReply, Unreachable)) and not self._answered:
                 raise
-            if isinstance(e, RequestRefused) and (finish := refusal_finish(str(e))) is not None:
-                return Reply("", finish=finish)
             return Reply("", failure=f"{type(e).__name__}: {e}")
         reply = self._to_reply(completion)
         if reply.failure and not self._answered:
             raise BadValue(reply.failure)
         self._answered = True
         return reply
+
+    def _refused(self, request: Request, error: RequestRefused) -> Reply:
+        """Return the outcome of a refused request: an overflow, a refusal by a content filter, or a failure."""
+        most = self._max_tokens
+        length = None if self.chat is None else len(request.prompt_ids)
+        cause = error.refusal.resolve(length, most)
+        if cause == "max_tokens" and most is not None and not request.turns and not self._answered:
+            raise BadValue(
+                f"max_tokens={most} is more than the model takes; lower it (--max-tokens): {error}"
+            ) from error
+        if cause == "total" and not request.turns:
+            advice = f"max_tokens={most} leaves no room for the first prompt; lower it (--max-tokens)"
+            return Reply("", failure=f"RequestRefused: {advice}: {error}")
+        if cause in ("context_overflow", "total"):
+            self._learn(length, error.refusal.limit, most if cause == "total" else 0, str(error))
+            return Reply("", finish="context_overflow", explanation=str(error))
+        if cause == "content_filter":
+            return Reply("", finish="content_filter", explanation=str(error))
+        if error.status == 422 and self.chat is not None and not self._answered:
+            raise BadValue(
+                f"{self.endpoint} refused a prompt of token ids; EndpointPolicy(tokenizer=…) needs a server that takes "
+                f"them, such as vLLM and SGLang. Without a tokenizer, messages are sent: {error}"
+            ) from error
+        return Reply("", failure=f"RequestRefused: {error}")
+
+    def _learn(self, length: int | None, limit: int | None, room: int | None, said: str) -> None:
+        """Keep the longest prompt that the server takes, so that longer ones end their episodes without a request."""
+        if length is not None and limit is not None and 0 < (longest := limit - (room or 0)) < length:
+            self._longest, self._said = longest, said
+
+    @property
+    def _max_tokens(self) -> int | None:
+        """What the requests ask for, under either of its names."""
+        asked = (self.sampling.get(name) for name in ("max_tokens", "max_completion_tokens"))
+        return next((most for most in asked if type(most) is int), None)
 
     def _to_reply(self, completion: Completion) -> Reply:
         text, finish, ids, logprobs = completion.text, completion.finish, completion.sampled_ids, completion.logprobs

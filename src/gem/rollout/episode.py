@@ -229,9 +229,10 @@ class ActiveEpisode:
             self.turns[-1].explain({"explanation": _LIMITS.get(str(record.stop_reason)), **info})
         return record
 
-    def truncate(self, reason: StopReason, failure: str | None = None) -> Trajectory:
+    def truncate(self, reason: StopReason, failure: str | None = None, explanation: str | None = None) -> Trajectory:
         """End the episode as truncated after its latest observation, without stepping the environment."""
-        info: Info = {"stop_reason": reason} if failure is None else {"stop_reason": reason, "failure": failure}
+        said = {"failure": failure, "explanation": explanation}
+        info: Info = {"stop_reason": reason, **{name: text for name, text in said.items() if text is not None}}
         info["outside_limit"] = reason is StopReason.MAX_TURNS  # that of a History
         return self.finish(self.observation, info, False, True)
 

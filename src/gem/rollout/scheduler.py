@@ -203,7 +203,7 @@ class RolloutScheduler:
             elif reply.finish in ENDINGS:
                 seconds = {"policy": episode.batch.policy_seconds, "env": 0.0}
                 episode.record(reply, episode.batch.version, 0.0, {}, seconds)
-                ended[episode.slot] = episode.truncate(ENDINGS[reply.finish])
+                ended[episode.slot] = episode.truncate(ENDINGS[reply.finish], explanation=reply.explanation)
             else:
                 acting.append(episode)
                 texts.append(reply.text)

@@ -110,7 +110,7 @@ class StepwiseEpisode:
             return self._end(StopReason.FAILED, reply.failure)
         if reply.finish in ENDINGS:
             active.record(reply, self.version, 0.0, {}, {"policy": waited, "env": 0.0})
-            return self._end(ENDINGS[reply.finish])
+            return self._end(ENDINGS[reply.finish], explanation=reply.explanation)
         active.reply, active.batch = reply, ReplyBatch(self.version, waited, now)
         step: Step = self._slot.step(reply.text)
         seconds = {"policy": waited, "env": time.perf_counter() - now}
@@ -142,8 +142,8 @@ class StepwiseEpisode:
         if active.exceeded is not None:
             self._end(active.exceeded)
 
-    def _end(self, reason: StopReason, failure: str | None = None) -> None:
-        self._active.truncate(reason, failure)
+    def _end(self, reason: StopReason, failure: str | None = None, explanation: str | None = None) -> None:
+        self._active.truncate(reason, failure, explanation)
         self.over = True
 
 

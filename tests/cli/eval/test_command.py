@@ -357,8 +357,15 @@ class TestEndpoints:
         with self.serve(lambda request: Answer(status=500)) as server:
             assert main(["eval", "--model", "m", "--base-url", f"{server.url}/.", "--env", GAME]) == 1
         error = capsys.readouterr().err
-        assert "first 8 samples" in error and "a base URL usually ends with /v1" in error
+        assert "first 3 samples" in error and "a base URL usually ends with /v1" in error
         assert error.count("\n") == 1 and list(tmp_path.iterdir()) == []
+
+    def test_a_server_that_is_not_there_is_one_line_at_once_and_nothing_is_written(self, capsys, tmp_path):
+        with self.serve(["x"]) as server:
+            url = server.url
+        assert main(["eval", "--model", "m", "--base-url", url, "--env", GAME]) == 2
+        error = capsys.readouterr().err
+        assert "2 attempts; check the URL" in error and error.count("\n") == 1 and list(tmp_path.iterdir()) == []
 
     @pytest.mark.slow
     def test_over_two_percent_of_failures_exit_with_1_unless_they_are_allowed(self, capsys):

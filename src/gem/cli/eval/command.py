@@ -192,7 +192,7 @@ def _evaluate(
     resume: bool,
     display: Display,
 ) -> EvalReport:
-    from gem.policies import AccessRefused, InvalidReply
+    from gem.policies import AccessRefused, InvalidReply, Unreachable
 
     try:
         return evaluate(
@@ -218,7 +218,7 @@ def _evaluate(
         )
     except EndpointError as e:
         is_usual = Path(out).is_dir() or str(settings.get("base_url", "/v1")).rstrip("/").endswith("/v1")
-        kind = BadValue if isinstance(e, (AccessRefused, InvalidReply)) else EndpointError
+        kind = BadValue if isinstance(e, (AccessRefused, InvalidReply, Unreachable)) else EndpointError
         raise kind(f"{e}{'' if is_usual else '; a base URL usually ends with /v1'}") from e
 
 

@@ -15,7 +15,7 @@ Imports      a program whose function is called by the tests need not import the
              arguments and return values are plain data. A program that reads stdin imports what it uses.
 Integers     programs convert integers of any length to and from text, without Python's limit of 4,300 digits.
 
-``info["correct"]`` is True if all tests passed. ``info["tests"]`` lists the status of each test, in dataset order, and so
+``info["correct"]`` is True if all tests passed. ``info["tests"]`` lists the status of each test, in dataset order, as
 does ``info["checks"]``.
 
 >>> rows = [{"problem": "Print the sum of two integers.", "tests": {"inputs": ["1 2"], "outputs": ["3"]}}]

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 from gem._internal.http_client import HttpRequest, wait_for
 from gem._internal.inbound import MESSAGE, loads
 from gem.errors import BadValue, EndpointError
-from gem.policies import AccessRefused, Endpoint, EndpointPolicy, Request, RequestRefused
+from gem.policies import AccessRefused, Endpoint, EndpointPolicy, Request, RequestRefused, Unreachable
 from gem.rl.model.lora import save_merged
 from gem.rl.model.policy import CausalLMPolicy
 
@@ -116,7 +116,7 @@ class RemoteSampler:
         try:
             (reply,) = player.act([Request("", player.chat.prompt([{"role": "user", "content": "1"}]), (0, 0, 0), str)])
             reason = reply.failure
-        except BadValue as e:
+        except (BadValue, Unreachable) as e:
             reason = str(e)
         if reason is not None:
             raise BadValue(
