@@ -1,9 +1,9 @@
 """Read corpora of JSON lines, and split documents and queries into words.
 
-A line of a corpus is a JSON object with ``contents``, or with ``text`` and optionally ``title``. ``id``, or ``_id`` as
-in BEIR, is a string or an integer and defaults to the number of the line, counted from 1. ``url`` is optional. The first
-line of ``contents`` is the title in quotes, as in the corpora published with Search-R1. A document without any text is
-left out. Lone surrogates, which no encoding takes, become U+FFFD.
+A line of a corpus is a JSON object with ``contents``, or with ``text`` and optionally ``title``. ``id``, or ``_id``
+as in BEIR, is a string or an integer and defaults to the number of the line, counted from 1. ``url`` is optional. The
+first line of ``contents`` is the title in quotes, as in the corpora published with Search-R1. A document without any
+text is left out. Lone surrogates, which no encoding takes, become U+FFFD.
 
 All engines index the output of words(), so they rank documents in the same order.
 
