@@ -132,9 +132,7 @@ def test_a_reply_is_a_text_or_a_message(said, text):
     assert (reply.text if isinstance(text, str) else json.loads(reply.text)) == text
 
 
-@pytest.mark.parametrize(
-    "said", [None, 3, {"content": 3}, {"content": "a", "tool_calls": "f"}, {"content": {1, 2}}, []]
-)
+@pytest.mark.parametrize("said", [None, 3, {"content": 3}, {"content": "a", "refusal": 3}, {"content": {1, 2}}, []])
 def test_what_is_no_reply_fails_the_episode_and_is_named(said):
     failure = asked(lambda messages: said).failure
     assert failure.startswith("FunctionFailed: ") and "it must return" in failure

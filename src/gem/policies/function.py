@@ -48,6 +48,10 @@ class FunctionPolicy(EndpointPolicy):
         """Empty: the function samples as it likes."""
         return {}
 
+    def backend(self) -> dict[str, str]:
+        """Empty: what the function asks is not known."""
+        return {}
+
 
 class _FunctionClient:
     """Stands for the Endpoint of a policy."""
