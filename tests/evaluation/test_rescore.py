@@ -104,5 +104,5 @@ def test_changed_tasks_and_folders_without_samples_are_refused(tmp_path):
     env = EvalEnv(id="qa:Facts", kwargs={"dataset_name": str(rows), "dataset": None})
     evaluate("constant:yes", env, out=str(tmp_path / "run"))
     rows.write_text('{"question": "another", "answer": "yes"}\n')
-    with pytest.raises(BadValue, match=r"tasks of qa:Facts .*data has changed"):
+    with pytest.raises(BadValue, match=r"tasks of qa:Facts.*data has changed"):
         rescore(str(tmp_path / "run"))

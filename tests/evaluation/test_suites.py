@@ -75,7 +75,7 @@ def test_every_environment_is_asked_in_each_variant(tmp_path):
 
 def test_the_suite_in_the_documents_is_asked_as_printed(tmp_path):
     document = Path(__file__).parents[2] / "docs" / "evaluation.md"
-    (tmp_path / "suite.toml").write_text(re.search("```toml\n(.*?)```", document.read_text(), re.DOTALL)[1])
+    (tmp_path / "suite.toml").write_text(re.search("```toml\n(limit.*?)```", document.read_text(), re.DOTALL)[1])
     report = evaluate("oracle", [replace(env, limit=1) for env in load_suite(str(tmp_path / "suite.toml"))])
     game, named = "game:GuessTheNumber-v0", "Wordle with 8 turns"
     assert [env.name for env in report.envs] == [
