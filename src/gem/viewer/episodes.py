@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +20,8 @@ from gem.errors import BadInput, BadValue
 from gem.messages import ToolErrorType
 
 Json = dict[str, Any]
+
+MAX_TITLE = 400  # characters of the task that gem.viewer.recordings makes a title from
 
 _IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+")
 _TOOL_ERRORS = frozenset(member.value for member in ToolErrorType)
@@ -38,9 +41,11 @@ def parse(line: bytes) -> Json:
 def row_of(data: Json, line: bytes) -> Json:
     """Return the row of an episode in the list.
 
-    ``key`` identifies the episode by its content. ``reward`` is None for a failed episode. ``task`` is equal for
-    rollouts of one task and for the agents of one game, and None if it is unknown. ``agent`` is None outside games of
-    several agents. ``forks`` counts the contexts that do not extend the previous one.
+    ``key`` identifies the episode by its content. ``title`` is the beginning of the task, "" if it is unknown.
+    ``reward`` is None for a failed episode. ``task`` is equal for rollouts of one task and for the agents of one game,
+    and None if it is unknown; ``group`` is the id of the task as text. ``agent`` is None outside games of several
+    agents. ``forks`` counts the contexts that do not extend the previous one. ``cost`` is in US dollars, and None if no
+    turn reports it.
 
     Raises:
         BadValue: the data is not a trajectory.
@@ -54,6 +59,8 @@ def row_of(data: Json, line: bytes) -> Json:
             "env": _optional(data.get("env_id")),
             "model": _optional(data.get("model")),
             "task": _task(data),
+            "group": None if data.get("group_id") is None else _shown(data["group_id"]),
+            "title": _title(turns[0]["observation"]) if turns else "",
             "agent": _optional(data.get("agent")),
             "update": turns[0].get("policy_version", 0) if turns else 0,
             "outcome": _outcome(data),
@@ -65,6 +72,7 @@ def row_of(data: Json, line: bytes) -> Json:
             "forks": sum(_forks(turns)),
             "tokens": sum(len(turn.get("sampled_ids", ())) for turn in turns),
             "seconds": _number(sum(sum(turn.get("seconds", {}).values()) for turn in turns)),
+            "cost": _sum([(turn.get("usage") or {}).get("cost") for turn in turns]),
         }
 
 
@@ -74,7 +82,8 @@ def body_of(data: Json) -> Json:
         details = {name: _shown(data[name]) for name in _DETAILS if data.get(name) not in (None, {}, [])}
         turns = [{**_turn(turn), "fork": fork} for turn, fork in zip(data["turns"], _forks(data["turns"]), strict=True)]
         final = messages(data.get("final_observation"), "user") if data.get("final_observation") is not None else []
-        return {"details": details, "tools": data.get("tools") or [], "turns": turns, "final": final}
+        why = _why(data["turns"][-1]) if data["turns"] else {}
+        return {"details": details, "tools": data.get("tools") or [], "why": why, "turns": turns, "final": final}
 
 
 _DETAILS = ("seed", "row_id", "group_id", "slot", "episode", "stop_reason", "failure", "model", "sampling")
@@ -82,6 +91,8 @@ _DETAILS = ("seed", "row_id", "group_id", "slot", "episode", "stop_reason", "fai
 
 def messages(observation: Any, role: str) -> list[Json]:
     """Return an encoded observation as messages: "role", "text" and, if there are any, "images", "calls", "reasoning".
+
+    An observation of another type, such as a dictionary, is the "data" of a message without text.
 
     Args:
         role: role of an observation that is not a list of messages.
@@ -93,11 +104,11 @@ def messages(observation: Any, role: str) -> list[Json]:
         return [_message(role, "\n".join([observation["text"], *links]), images=images)]
     if isinstance(observation, list) and observation and all(isinstance(item, dict) for item in observation):
         return [_chat_message(item, role) for item in observation]
-    return [{"role": role, "text": _shown(observation)}]
+    return [{"role": role, "text": "", "data": _plain(observation)}]
 
 
 def searchable(body: Any) -> Iterator[str]:
-    """Yield every text of a body, without names of keys and images."""
+    """Yield every text of a body without formulas, but not the names of keys and the images."""
     if isinstance(body, str):
         if not body.startswith("data:image/"):
             yield body
@@ -113,6 +124,25 @@ def dump(data: Any) -> str:
     except ValueError:  # infinite or undefined numbers, for example in usage or in arguments of tools
         text = json.dumps(finite(data), allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _title(observation: Any) -> str:
+    """Return the beginning of the last message of the user in one line, or of the last message if the user has none."""
+    found = messages(observation, "user")
+    message = next((m for m in reversed(found) if m["role"] == "user"), found[-1])
+    text = message["text"] or " ".join(searchable(message.get("data", "")))
+    return " ".join(text[: 2 * MAX_TITLE].split())[:MAX_TITLE]
+
+
+def _why(turn: Json) -> Json:
+    """Return why the episode has its score, as its last turn says: "explanation" and "checks", where there are any."""
+    checks = [check for check in _items(turn.get("checks")) if isinstance(check, dict)]
+    shown = [
+        {"name": _shown(check.get("name")), "passed": check.get("passed") is True, "detail": _shown(check.get("detail") or "")}
+        for check in checks
+    ]
+    explanation = {"explanation": _shown(turn["explanation"])} if turn.get("explanation") else {}
+    return explanation | ({"checks": shown} if shown else {})
 
 
 def _turn(turn: Json) -> Json:
@@ -132,7 +162,7 @@ def _turn(turn: Json) -> Json:
         "calls": [{**_call(call), "fault": _optional(call["fault"])} for call in turn.get("tool_calls", ())],
         "mask": list(map(int, turn.get("loss_mask", []))),
     }
-    return shown | {name: finite(turn[name]) for name in _TURN_DETAILS if turn.get(name) not in (None, {}, [], 0)}
+    return shown | {name: _plain(turn[name]) for name in _TURN_DETAILS if turn.get(name) not in (None, {}, [], 0)}
 
 
 _TURN_DETAILS = ("reward_parts", "invalid", "finish", "seconds", "policy_version", "dropped", "usage")
@@ -186,7 +216,11 @@ def _call(call: Any) -> Json:
     function = call.get("function", call) if isinstance(call, dict) else None
     if not isinstance(function, dict):  # whatever the model wrote in its place
         function = {"arguments": call}
-    return {"name": str(function.get("name", "")), "arguments": _shown(function.get("arguments"))}
+    arguments = function.get("arguments")
+    if isinstance(arguments, str):  # JSON as the model wrote it
+        with suppress(BadInput):
+            arguments = loads(arguments, "it", keep_surrogates=True)
+    return {"name": str(function.get("name", "")), "arguments": _plain(arguments)}
 
 
 def _is_image(part: Any) -> bool:
@@ -225,6 +259,22 @@ def _shown(value: Any) -> str:
 
 def _optional(value: Any) -> str | None:
     return None if value is None else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return JSON data with text for numbers that JavaScript does not represent."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    exact = not isinstance(value, int | float) or (math.isfinite(value) and abs(value) <= 2**53)
+    return value if exact else str(value)
+
+
+def _sum(values: Iterable[Any]) -> float | None:
+    """Return the sum of the finite numbers; None if there are none."""
+    found = [value for value in values if type(value) in (int, float) and math.isfinite(value)]
+    return sum(found) if found else None
 
 
 def _number(value: Any) -> Any:

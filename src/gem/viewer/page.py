@@ -12,9 +12,11 @@ from importlib.resources import files
 
 from gem.viewer.episodes import Json, dump
 from gem.viewer.recordings import Recordings
+from gem.viewer.results import results_of
 from gem.viewer.tokens import Vocabulary
 
 MAX_EPISODES = 5_000  # more are slow to open in a browser
+_SCRIPTS = ("text.js", "results.js", "episode.js", "viewer.js")
 
 
 def build_file(recordings: Recordings, vocabulary: Vocabulary) -> str:
@@ -33,11 +35,13 @@ def build_served_page(recordings: Recordings, vocabulary: Vocabulary) -> str:
 
 
 def overview(recordings: Recordings) -> Json:
-    return {"files": [str(file) for file in recordings.files], "curve": recordings.curve}
+    """Return what the front page shows besides the list."""
+    files = [str(file) for file in recordings.files]
+    return {"files": files, "curve": recordings.curve, "results": results_of(recordings)}
 
 
 def _page(data: Json, bodies: list[str] | None = None, *, connects: bool = False) -> str:
-    style, script = (_read(name) for name in ("viewer.css", "viewer.js"))
+    style, script = _read("viewer.css"), "(() => {\n" + "\n".join(map(_read, _SCRIPTS)) + "\n})();\n"
     allowed = "'self'" if connects else "'none'"
     policy = (
         f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from os.path import commonprefix
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
 from gem._internal.folders import plain
 from gem._internal.inbound import loads
+from gem._internal.text import shorten
 from gem.errors import BadValue
 from gem.rl.run.folder import RunFolder, complete_checkpoints
 from gem.viewer.episodes import Json, body_of, parse, row_of
+from gem.viewer.formulas import Formulas
 
 _FILES = ("trajectories.jsonl", "failures.jsonl")  # of runs and evaluations; of other folders, all JSON Lines files
 _CURVE = ("success", "reward", "turns_when_won")
+_TITLE = 100  # characters of a title
+_SHARED = 40  # characters of a beginning that the tasks of an environment share, to leave it out of their titles
 
 
 class _Location(NamedTuple):
@@ -33,7 +38,8 @@ class Recordings:
 
     Attributes:
         files: the JSON Lines files.
-        rows: one row per episode; see gem.viewer.episodes. ``file`` and ``line`` say where the episode is.
+        rows: one row per episode; see gem.viewer.episodes. ``file`` and ``line`` say where the episode is. Titles leave
+            out what all tasks of an environment begin with.
         curve: points of the learning curves, with the name of the run; see _curve().
 
     Raises:
@@ -44,9 +50,10 @@ class Recordings:
         self.paths = list(paths)
         self.files = list(dict.fromkeys(file for path in paths for file in _files(path)))
         self.rows: list[Json] = []
+        self._tasks: list[str] = []  # beginnings of the tasks, by episode
         self._locations: list[_Location] = []
         self._read, self._lines = [0] * len(self.files), [0] * len(self.files)  # bytes and lines read, by file
-        self._lock = Lock()
+        self._lock, self._formulas = Lock(), Formulas()
         self.update()
         if not self.rows:
             raise BadValue(f"no complete episode in {', '.join(map(str, self.files))}")
@@ -60,10 +67,16 @@ class Recordings:
         with self._lock:
             for number in range(len(self.files)):
                 self._update_file(number)
+            by_env: dict[Any, set[str]] = {}
+            for row, task in zip(self.rows, self._tasks, strict=True):
+                by_env.setdefault(row["env"], set()).add(task)
+            titles = {env: _titles(tasks) for env, tasks in by_env.items()}
+            for row, task in zip(self.rows, self._tasks, strict=True):
+                row["title"] = titles[row["env"]][task]
 
     def body(self, number: int) -> Json:
         """Read an episode; the first one has the number 0. Raises BadValue if its file was changed."""
-        return body_of(parse(self.line(number)))
+        return self._formulas.add_to(body_of(parse(self.line(number))))
 
     def line(self, number: int) -> bytes:
         location = self._locations[number]
@@ -97,7 +110,18 @@ class Recordings:
                         raise BadValue(f"{path}, line {self._lines[number]}: {e}") from e
                     self._locations.append(_Location(number, self._read[number], len(line)))
                     self.rows.append({**row, "file": number, "line": self._lines[number]})
+                    self._tasks.append(row["title"])
                 self._read[number] += len(line)
+
+
+def _titles(tasks: Iterable[str]) -> dict[str, str]:
+    """Return the title of each task of an environment: its first words after those that all tasks begin with."""
+    tasks = list(tasks)
+    shared = commonprefix(tasks) if len(tasks) > 1 else ""
+    start = shared.rfind(" ") + 1  # a word that only begins alike is shown
+    if start < _SHARED:
+        return {task: shorten(task, _TITLE) for task in tasks}
+    return {task: shorten("…" + task[start:], _TITLE) for task in tasks}
 
 
 def _files(path: Path) -> list[Path]:

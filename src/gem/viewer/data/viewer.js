@@ -1,70 +1,23 @@
-// The viewer of recorded episodes. Text of models is hostile: every element is built by el(), which sets text and
-// attributes only, and nothing is loaded. Episodes are numbered from 0 here, and from 1 where people see them.
+// The page: its data, labels, list, address and keys. Episodes are numbered from 0 here, and from 1 where people see them.
 "use strict";
-(async () => {
 
 const PAGE = 200; // rows shown at first, and added by "Show more"
-const LONG = 20_000; // characters of a message, or tokens of a turn, shown at first
-const WINDOW = 10; // updates in the moving average of a learning curve
-const ROLES = ["user", "assistant", "tool", "system"];
+const SWIPE = 70; // pixels of a swipe to the next or previous episode
 
-// The name of a run, or of a file that is not in the folder of a run.
-const fileName = (n) => {
-  const parts = data.files[n].split("/");
-  return parts.at(-1) === "trajectories.jsonl" && parts.length > 1 ? parts.at(-2) : parts.at(-1);
-};
-const $ = (id) => document.getElementById(id);
 const data = JSON.parse($("data").textContent);
 const form = $("filters");
 let rows = []; // of all episodes
 let shown = []; // numbers of the episodes that pass the filters, in order
 let listed = 0; // how many of them are in the list
+let raw = false; // whether texts are shown without styles
+const several = {}; // field → whether the episodes differ in it
 
-// ---------------------------------------------------------------- elements and text
-
-function el(tag, attributes, ...children) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes ?? {})) {
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (value != null && value !== false) node.setAttribute(name, value === true ? "" : value);
-  }
-  node.append(...children.flat(Infinity).filter((child) => child != null && child !== false).map(child =>
-    child instanceof Node ? child : visible(String(child))));
-  return node;
-}
-
-function svg(tag, attributes, ...children) {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  node.append(...children);
-  return node;
-}
-
-// Characters that reorder text are written as escapes.
-const visible = (text) =>
-  text.replace(/[\u202a-\u202e\u2066-\u2069]/g, (character) => "\\u" + character.charCodeAt(0).toString(16));
-
-function number(value) {
-  if (typeof value !== "number") return value == null ? "–" : String(value);
-  return Math.abs(value) >= 100 ? value.toFixed(0) : String(+value.toPrecision(3));
-}
-
-const seconds = (value) => (typeof value === "number" ? `${+value.toFixed(3)} s` : number(value));
-const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
-const percent = (share) => (Number.isNaN(share) ? "–" : `${(100 * share).toFixed(1)} %`);
-const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
-const distinct = (field) => [...new Set(rows.map((row) => row[field]).filter((value) => value != null))].sort();
-const pairs = (object) =>
-  Object.entries(object).map(([key, value]) => `${key} ${typeof value === "object" ? JSON.stringify(value) : number(value)}`);
-
-// Text of which only the beginning is shown, with a button for the rest.
-function longText(text) {
-  if (text.length <= LONG) return el("pre", {}, text);
-  const pre = el("pre", {}, text.slice(0, LONG));
-  const rest = el("button", { type: "button", onclick: () => { pre.textContent = visible(text); rest.remove(); } },
-    `Show the other ${plural(text.length - LONG, "character")}`);
-  return [pre, rest];
-}
+// The name of a run, or of a file that is not in the folder of a run.
+const runName = (n) => {
+  const parts = data.files[n].split("/");
+  return ["trajectories.jsonl", "failures.jsonl"].includes(parts.at(-1)) && parts.length > 1 ? parts.at(-2) : parts.at(-1);
+};
+const distinct = (field) => [...new Set(rows.map((row) => row[field]).filter((found) => found != null))].sort();
 
 // ---------------------------------------------------------------- episodes, from this file or from the server
 
@@ -81,7 +34,7 @@ const source = data.rows ? {
   async search(text) {
     const found = new Set();
     for (let n = 0; n < rows.length; n++) {
-      this.haystacks[n] ??= strings(await this.body(n)).join("\n").toLowerCase();
+      this.haystacks[n] ??= strings({ ...await this.body(n), formulas: [] }).join("\n").toLowerCase();
       if (this.haystacks[n].includes(text)) found.add(n);
     }
     return found;
@@ -102,9 +55,9 @@ const source = data.rows ? {
 };
 
 // Every text in a body, except for images. The server searches the same.
-function strings(value) {
-  if (typeof value === "string") return value.startsWith("data:image/") ? [] : [value];
-  return value && typeof value === "object" ? Object.values(value).flatMap(strings) : [];
+function strings(found) {
+  if (typeof found === "string") return found.startsWith("data:image/") ? [] : [found];
+  return found && typeof found === "object" ? Object.values(found).flatMap(strings) : [];
 }
 
 // ---------------------------------------------------------------- labels and notes, kept by the browser
@@ -117,12 +70,14 @@ const labels = {
       const text = stored(`gem-view:${row.key}`);
       if (text) this.kept.set(row.key, JSON.parse(text));
     }
+    $("export").hidden = !this.kept.size;
   },
   set(row, change) {
-    const value = { ...this.get(row), ...change };
-    const empty = !value.label && !value.note;
-    empty ? this.kept.delete(row.key) : this.kept.set(row.key, value);
-    store(`gem-view:${row.key}`, empty ? null : JSON.stringify(value));
+    const changed = { ...this.get(row), ...change };
+    const empty = !changed.label && !changed.note;
+    empty ? this.kept.delete(row.key) : this.kept.set(row.key, changed);
+    store(`gem-view:${row.key}`, empty ? null : JSON.stringify(changed));
+    $("export").hidden = !this.kept.size;
   },
   export() {
     const lines = rows.filter((row) => this.kept.has(row.key)).map((row) => JSON.stringify({
@@ -136,8 +91,8 @@ const labels = {
 
 function stored(key) { try { return localStorage.getItem(key); } catch { return null; } }
 
-function store(key, value) {
-  try { value == null ? localStorage.removeItem(key) : localStorage.setItem(key, value); } catch { /* not allowed */ }
+function store(key, text) {
+  try { text == null ? localStorage.removeItem(key) : localStorage.setItem(key, text); } catch { /* not allowed */ }
 }
 
 // ---------------------------------------------------------------- filters and order
@@ -148,28 +103,35 @@ const FLAGS = {
   tool_errors: ["tool errors", (row) => row.tool_errors > 0],
   labeled: ["labeled", (row) => labels.kept.has(row.key)],
 };
-const SELECTS = { env: "Environment", outcome: "Outcome", failure: "Failure", model: "Model", file: "File" };
-const ORDERS = { n: "number", reward: "reward", turns: "turns", update: "update", tokens: "tokens sampled",
-  seconds: "seconds", invalid: "invalid actions", task: "task" };
+const SELECTS = { env: "Environment", model: "Model", outcome: "Outcome", failure: "Failure", file: "File" };
+const ORDERS = { n: "number", title: "task title", outcome: "outcome", env: "environment", model: "model", reward: "reward",
+  turns: "turns", seconds: "seconds", tokens: "tokens sampled", cost: "cost", invalid: "invalid actions", update: "update" };
+const HEADS = { outcome: "Outcome", title: "Task", env: "Environment", model: "Model", reward: "Reward", turns: "Turns", seconds: "Time" };
 
 function buildFilters() {
-  const option = (value, text) => el("option", { value }, text);
-  const named = (label, field) => [el("label", { for: field.id }, label), field];
+  const option = (chosen, text) => el("option", { value: chosen }, text);
   for (const [name, label] of Object.entries(SELECTS)) {
     const values = distinct(name);
     if (values.length > 1 || (name === "failure" && values.length)) {
-      const options = values.map((value) => option(value, name === "file" ? fileName(value) : value));
-      $("choices").append(...named(label, el("select", { id: `by-${name}`, name }, option("", "all"), options)));
+      const options = values.map((chosen) => option(chosen, name === "file" ? data.files[chosen] : name === "outcome" ? words(chosen) : chosen));
+      $("choices").append(el("label", {}, el("span", {}, label), el("select", { name }, option("", "all"), options)));
     }
   }
   const bound = (name, label) => el("input", { name, type: "number", step: "any", placeholder: label, "aria-label": `Reward ${label}` });
-  const orders = Object.entries(ORDERS).map(([value, text]) => option(value, text));
   $("choices").append(
-    el("span", {}, "Reward"), el("span", { class: "pair" }, bound("least", "at least"), bound("most", "at most")),
-    el("div", { class: "wide" }, Object.entries(FLAGS).map(([name, [label]]) =>
-      el("label", {}, el("input", { type: "checkbox", name }), " ", label))),
-    ...named("Order", el("select", { id: "by-order", name: "order" }, orders)),
-    el("div", { class: "wide" }, el("label", {}, el("input", { type: "checkbox", name: "descending" }), " largest first")));
+    el("span", { class: "field" }, el("span", {}, "Reward"), el("span", { class: "pair" }, bound("least", "at least"), bound("most", "at most"))),
+    el("label", {}, el("span", {}, "Order"), el("select", { name: "order" }, Object.entries(ORDERS).map(([name, text]) => option(name, text)))),
+    el("div", { class: "checks" }, [...Object.entries(FLAGS).map(([name, [label]]) => [name, label]), ["descending", "largest first"]].map(([name, label]) =>
+      el("label", {}, el("input", { type: "checkbox", name }), " ", label))));
+  $("heads").append(...Object.entries(HEADS).map(([name, label]) =>
+    el("button", { type: "button", class: name, title: `Order by ${ORDERS[name]}`, onclick: () => orderBy(name) }, label)));
+}
+
+function orderBy(name) {
+  const { order, descending } = form.elements;
+  descending.checked = order.value === name ? !descending.checked : ["reward", "turns", "seconds"].includes(name);
+  order.value = name;
+  refresh();
 }
 
 let latest = 0; // number of the newest refresh; the results of earlier searches are dropped
@@ -182,17 +144,21 @@ async function refresh() {
   if (now !== latest) return;
   const within = (row) => (!chosen.least || (row.reward != null && row.reward >= +chosen.least)) &&
     (!chosen.most || (row.reward != null && row.reward <= +chosen.most));
-  shown = [...rows.keys()].filter((n) => (!text || found.has(n)) && within(rows[n]) &&
+  shown = [...rows.keys()].filter((n) => (!text || found.has(n)) && within(rows[n]) && (route.task == null || isOf(rows[n], route.task)) &&
     Object.keys(SELECTS).every((name) => !chosen[name] || String(rows[n][name]) === chosen[name]) &&
     Object.entries(FLAGS).every(([name, [, test]]) => !chosen[name] || test(rows[n])));
   if (chosen.order !== "n") shown.sort(by(chosen.order));
   if (chosen.descending) shown.reverse();
-  $("count").textContent = shown.length === rows.length
-    ? plural(rows.length, "episode") : `${shown.length.toLocaleString("en")} of ${plural(rows.length, "episode")}`;
+  $("count").textContent = shown.length === rows.length ? plural(rows.length, "episode") : `${grouped(shown.length)} of ${plural(rows.length, "episode")}`;
+  for (const head of $("heads").children) {
+    head.setAttribute("aria-pressed", String(head.className === chosen.order));
+    head.dataset.order = head.className !== chosen.order ? "" : chosen.descending ? "↓" : "↑";
+  }
+  const active = Object.entries(chosen).filter(([name, set]) => set && !["text", "order", "descending"].includes(name)).length;
+  $("filters").querySelector("summary").textContent = active ? `Filters (${active})` : "Filters";
   $("rows").replaceChildren();
   listed = 0;
   listMore();
-  $("scores")?.replaceChildren(scoreTable());
 }
 
 // Compares episodes by a field; episodes without a value come first.
@@ -213,15 +179,19 @@ function listMore() {
 
 function rowLink(n) {
   const row = rows[n];
-  const flags = [row.forks && "forked", row.invalid && "invalid", row.tool_errors && "tool error"].filter(Boolean);
-  const facts = [labels.get(row).label && `“${labels.get(row).label}”`, row.failure, plural(row.turns, "turn"),
-    several.update && `update ${row.update}`, row.task, several.model && row.model, several.env && row.env,
-    row.agent];
-  return el("a", { href: `#ep${n + 1}`, id: `row-${n}`, "aria-current": n === route.n && "true" },
-    el("div", { class: "first" }, el("span", { class: "soft" }, `#${n + 1}`),
-      el("span", { class: tone(row) }, row.outcome), el("span", { class: "warn" }, flags.join(", ")),
-      el("span", {}, number(row.reward))),
-    el("div", { class: "second" }, facts.filter(Boolean).join(" · ")));
+  const chips = [row.forks && "forked", row.invalid && "invalid", row.tool_errors && "tool error"].filter(Boolean);
+  const fact = (name, text) => text != null && el("span", { class: name }, text);
+  return el("a", { href: link({ n }), id: `row-${n}`, "aria-current": n === route.n && "true" },
+    el("span", { class: "outcome" }, pill(row)),
+    el("span", { class: "title" }, el("span", { class: "name" }, titleOf(row)),
+      [row.agent, taskLabel(row) !== titleOf(row) && taskLabel(row), row.failure, several.update && `update ${row.update}`]
+        .filter(Boolean).map((text) => [" ", el("span", { class: "soft" }, text)]),
+      chips.map((chip) => [" ", el("span", { class: "chip warn" }, chip)]),
+      labels.get(row).label && [" ", el("span", { class: "chip" }, `“${labels.get(row).label}”`)]),
+    several.env && fact("env", row.env ?? "–"), several.model && fact("model", row.model ?? "–"),
+    el("span", { class: `reward ${row.reward > 0 ? "good" : row.reward < 0 ? "bad" : ""}` }, number(row.reward)),
+    fact("turns", [row.turns, el("span", { class: "unit" }, row.turns === 1 ? " turn" : " turns")]),
+    fact("seconds", row.seconds ? seconds(row.seconds) : "–"));
 }
 
 // Returns the row of an episode, scrolled into view, or null if a filter hides it.
@@ -232,27 +202,77 @@ function reveal(n) {
   return $(`row-${n}`);
 }
 
-const tone = (row) => (row.outcome === "solved" ? "good" : row.outcome === "failed" ? "bad" : "warn");
-const several = {}; // field → whether the episodes differ in it
+// ---------------------------------------------------------------- address: #episode=KEY&turn=3&view=tokens&beside=KEY, #task=ID
 
-// ---------------------------------------------------------------- episode
+const NOWHERE = { n: null, turn: null, tokens: false, vs: null, all: false, task: null };
+let route = NOWHERE;
+let numbers = new Map(); // key of an episode in addresses → its number
 
-function episode(n, body) {
-  const row = rows[n];
-  const details = { environment: row.env, file: `${data.files[row.file]}, line ${row.line}`, ...body.details,
-    time: seconds(row.seconds), "tokens sampled": row.tokens || null };
-  const list = Object.entries(details).filter(([, value]) => value != null)
-    .flatMap(([name, value]) => [el("dt", {}, name.replace("_id", "")), el("dd", {}, number(value))]);
-  return el("article", { class: "episode", "aria-label": `Episode ${n + 1}` },
-    el("h2", { tabindex: "-1" }, `Episode ${n + 1}${row.agent == null ? "" : `, ${row.agent}`}: `, el("span", { class: tone(row) }, row.outcome),
-      `, reward ${number(row.reward)}, ${plural(row.turns, "turn")}`),
-    el("details", {}, el("summary", {}, "Details"), el("dl", { class: "details" }, list),
-      body.tools.length > 0 && el("pre", {}, JSON.stringify(body.tools, null, 1))),
-    noteFields(row),
-    body.turns.map((turn, k) => turnSection(n, turn, k, body.turns[k - 1])),
-    el("section", { class: "turn", "aria-label": "End" }, el("h3", {}, `End: ${row.outcome}`),
-      body.details.failure && el("div", { class: "message bad" }, longText(body.details.failure)),
-      body.final.map((message) => messageCard(message, row.agent))));
+function readRoute() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const numberOf = (name) => numbers.get(asked.get(name)) ?? null;
+  const task = asked.get("task");
+  if (task != null && rows.some((row) => isOf(row, task))) return { ...NOWHERE, task };
+  const n = numberOf("episode");
+  if (n == null) return NOWHERE;
+  const turn = /^\d{1,6}$/.test(asked.get("turn") ?? "") ? +asked.get("turn") - 1 : null;
+  return { n, turn, tokens: asked.get("view") === "tokens", vs: numberOf("beside"), all: asked.get("agents") === "all", task: null };
+}
+
+function link({ n, turn, tokens, vs, all, task }) {
+  if (task != null) return `#task=${encodeURIComponent(task)}`;
+  if (n == null) return "#";
+  const parts = [`episode=${rows[n].address}`, turn != null && `turn=${turn + 1}`, tokens && "view=tokens",
+    vs != null ? `beside=${rows[vs].address}` : all && "agents=all"];
+  return `#${parts.filter(Boolean).join("&")}`;
+}
+
+const isOf = (row, task) => row.group === task || row.task === task;
+
+// Changes the address without an entry in the history, so that "back" leaves the viewer after many steps.
+const go = (change) => location.replace(link(change));
+
+let drawn = ""; // what the detail shows, so that moving between its turns does not draw it again
+
+async function open() {
+  if (location.hash === "#list") return;
+  const before = route;
+  route = readRoute();
+  if (route.task !== before.task && route.n == null) await refresh();
+  document.body.classList.toggle("reading", route.n != null);
+  document.body.classList.toggle("task", route.task != null);
+  for (const old of document.querySelectorAll("#rows [aria-current]")) old.removeAttribute("aria-current");
+  if (route.n == null) {
+    drawn = "";
+    $("detail").replaceChildren();
+    $("task").replaceChildren(...(route.task == null ? [] : [taskPanel([...rows.keys()].filter((n) => isOf(rows[n], route.task)))]));
+    if (before.n != null) $(`row-${before.n}`)?.scrollIntoView({ block: "center" });
+    return;
+  }
+  reveal(route.n)?.setAttribute("aria-current", "true");
+  const wanted = link({ ...route, turn: null }) + raw;
+  if (drawn !== wanted) {
+    const chosen = route.vs != null ? [route.n, route.vs] : route.all && seats(route.n).length ? seats(route.n) : [route.n];
+    const bodies = await Promise.all(chosen.map(source.body));
+    if (wanted !== link({ ...route, turn: null }) + raw) return; // another episode was chosen meanwhile
+    const content = route.vs != null && !route.tokens ? comparison(chosen, bodies)
+      : el("div", { class: "columns" }, chosen.map((n, i) => episode(n, bodies[i])));
+    $("detail").replaceChildren(toolbar(route.n), route.tokens ? legend() : "", content);
+    document.body.classList.toggle("wide", chosen.length > 1);
+    scrollTo(0, 0);
+    drawn = wanted;
+    if (!$("list").contains(document.activeElement) || entered) $("detail").querySelector("h2").focus({ preventScroll: true });
+  }
+  entered = false;
+  for (const old of document.querySelectorAll(".turn.current")) old.classList.remove("current");
+  const turn = route.turn != null && $(turnId(route.n, route.turn));
+  if (turn) {
+    turn.classList.add("current");
+    const folded = turn.closest("details");
+    if (folded) folded.open = true;
+    turn.scrollIntoView({ block: "start" });
+    turn.focus({ preventScroll: true });
+  }
 }
 
 // The episodes of all agents of the game that an episode belongs to, in the order of their agents' names.
@@ -264,221 +284,35 @@ function seats(n) {
   return [...first.values()].map(([row]) => row.n).sort((a, b) => rows[a].agent.localeCompare(rows[b].agent));
 }
 
-// What applies to the episode and to the one beside it.
-function toolbar(n, bodies) {
-  const rivals = rows[n].task == null ? [] : [...rows.keys()]
-    .filter((m) => m !== n && rows[m].task === rows[n].task && rows[m].env === rows[n].env);
+// Other rollouts of the task of an episode.
+const rivals = (n) => (rows[n].task == null ? [] : [...rows.keys()]
+  .filter((m) => m !== n && rows[m].task === rows[n].task && rows[m].env === rows[n].env));
+
+function toolbar(n) {
+  const [others, game, at] = [rivals(n), seats(n), shown.indexOf(n)];
   const choose = (event) => go({ n, vs: event.target.value ? +event.target.value : null, tokens: route.tokens });
-  const game = seats(n);
   const option = (m) => el("option", { value: m, selected: m === route.vs },
-    `Episode ${m + 1}${rows[m].agent == null ? "" : `, ${rows[m].agent}`}: ${rows[m].outcome}, reward ${number(rows[m].reward)}`);
-  return el("div", { class: "tools" }, el("a", { href: "#" }, "← All episodes"),
-    rows[n].tokens > 0 && el("button", { type: "button", "aria-pressed": String(route.tokens),
-      onclick: () => go({ ...route, tokens: !route.tokens }) }, "Tokens"),
-    game.length > 1 && el("button", { type: "button", "aria-pressed": String(route.all),
-      onclick: () => go({ n, tokens: route.tokens, all: !route.all }) }, `All ${game.length} agents`),
-    rivals.length > 0 && el("label", {}, `Beside (${rows[n].task}): `,
-      el("select", { onchange: choose }, el("option", { value: "" }, "no other"), rivals.map(option))),
-    bodies[1] && !route.all && el("span", { role: "status" }, difference(...bodies)), route.tokens && legend());
+    [`Episode ${m + 1}`, rows[m].agent, several.file && runName(rows[m].file), several.model && rows[m].model, outcomeOf(rows[m])[0], number(rows[m].reward)].filter(Boolean).join(", "));
+  const toggle = (text, key, pressed, onclick) => el("button", { type: "button", title: `Key ${key}`, "aria-pressed": String(pressed), onclick }, text);
+  return el("div", { class: "toolbar" }, el("a", { class: "button back", href: "#" }, "← Results"),
+    el("span", { class: "steps" },
+      el("button", { type: "button", class: "previous", "aria-label": "Previous episode", title: "Key k", disabled: at <= 0, onclick: () => step(-1) }, "‹ Previous"),
+      at >= 0 && el("span", { class: "soft" }, `${grouped(at + 1)} / ${grouped(shown.length)}`),
+      el("button", { type: "button", class: "next", "aria-label": "Next episode", title: "Key j", disabled: at === shown.length - 1, onclick: () => step(1) }, "Next ›")),
+    el("span", { class: "views" },
+      rows[n].tokens > 0 && toggle("Tokens", "t", route.tokens, () => go({ ...route, tokens: !route.tokens })),
+      toggle("Raw text", "r", raw, toggleRaw),
+      game.length > 1 && toggle(`All ${game.length} agents`, "", route.all, () => go({ n, tokens: route.tokens, all: !route.all })),
+      others.length > 0 && el("select", { "aria-label": "Compare with another rollout of the task", onchange: choose },
+        el("option", { value: "" }, "Compare with …"), others.map(option))));
 }
 
-function noteFields(row) {
-  const { label, note } = labels.get(row);
-  const change = (name) => (event) => {
-    labels.set(row, { [name]: event.target.value });
-    $(`row-${row.n}`)?.replaceWith(rowLink(row.n));
-  };
-  return el("div", { class: "note" },
-    el("input", { "aria-label": "Label", placeholder: "Label", value: label, list: "labels", oninput: change("label") }),
-    el("textarea", { "aria-label": "Note", placeholder: "Note", rows: 1, oninput: change("note") }, note));
+function toggleRaw() {
+  raw = !raw;
+  open();
 }
 
-function turnSection(n, turn, k, before) {
-  return el("section", { class: "turn", id: `ep${n + 1}-t${k + 1}`, "aria-label": `Turn ${k + 1}`, tabindex: "-1" },
-    el("h3", {}, el("a", { href: link({ ...route, turn: k }) }, `Turn ${k + 1}`),
-      turn.fork && el("span", { class: "warn" }, " · fork: the context does not extend the previous one")),
-    route.tokens ? [tokens("Context added", turn.fed.map((id) => ({ id })), "fed"),
-      tokens("Reply", turn.ids.map((id, t) => ({ id, logprob: turn.logprobs[t], mask: turn.mask[t] })), "sampled")]
-      : [turn.observation.filter((message, m) => !repeated(before, message, m)).map((message) => messageCard(message, rows[n].agent)),
-        messageCard(turn.reply, rows[n].agent)],
-    result(turn));
-}
-
-// Whether an observation that holds the whole history repeats a message of the previous one.
-const repeated = (before, message, m) =>
-  before?.observation.length > 1 && JSON.stringify(before.observation[m]) === JSON.stringify(message);
-
-// What the agent of a game of several observes is labelled as seen by it only: the others get observations of their own.
-function messageCard(message, agent) {
-  const title = agent == null ? message.role : message.role === "assistant" ? agent : `seen by ${agent} (${message.role})`;
-  const role = ROLES.includes(message.role) ? message.role : "user";
-  const call = ({ name, arguments: values }) => el("pre", {}, `${name}(${values})`);
-  return el("div", { class: `message ${role}` }, el("h4", {}, title),
-    message.reasoning && el("details", {}, el("summary", {}, "Reasoning"), longText(String(message.reasoning))),
-    (message.images ?? []).map((src) => el("img", { src, alt: `image in a message of the ${role}` })),
-    message.text && longText(message.text),
-    message.calls && el("div", {}, el("h4", {}, "tool calls"), message.calls.map(call)));
-}
-
-function result(turn) {
-  const failed = turn.reward == null;
-  return el("div", { class: "result" },
-    el("span", { class: failed ? "bad" : turn.reward > 0 ? "good" : "" }, failed ? "failed" : `reward ${number(turn.reward)}`),
-    turn.reward_parts && el("span", {}, pairs(turn.reward_parts).join(" + ")),
-    turn.invalid && el("span", { class: "warn" }, `invalid: ${turn.invalid}`),
-    turn.calls.map((call) => el("span", { class: call.fault ? "warn" : "" }, `${call.name}: ${call.fault ?? "ok"}`)),
-    turn.finish && el("span", {}, `finish: ${turn.finish}`),
-    turn.seconds && el("span", {}, Object.entries(turn.seconds).map(([who, s]) => `${who} ${seconds(s)}`).join(", ")),
-    turn.ids.length > 0 && el("span", {}, `${plural(turn.ids.length, "token")} after ${turn.context.toLocaleString("en")}`),
-    turn.policy_version && el("span", {}, `policy version ${turn.policy_version}`),
-    turn.dropped && el("span", {}, `${plural(turn.dropped, "oldest turn")} left out`),
-    turn.usage && el("span", {}, `usage: ${pairs(turn.usage).join(", ")}`));
-}
-
-// ---------------------------------------------------------------- tokens
-
-const WHITE = { "\n": "⏎\n", "\t": "⇥\t", "\r": "␍" };
-const tokenText = (id) => (data.vocabulary[id] ?? ` ${id} `).replace(/[\n\t\r]/g, (character) => WHITE[character]);
-
-function tokens(title, list, kind) {
-  if (!list.length) return null;
-  const span = ({ id, logprob, mask }) => {
-    const known = typeof logprob === "number";
-    const facts = [`token ${id}`, known && `log-probability ${number(logprob)}, probability ${number(Math.exp(logprob))}`,
-      mask === 0 && "not trained"].filter(Boolean).join("; ");
-    const node = el("span", { class: `${kind}${mask === 0 ? " unmasked" : ""}`, title: facts }, tokenText(id));
-    if (known) node.style.setProperty("--p", `${(100 * (1 - Math.exp(logprob))).toFixed(0)}%`);
-    return node;
-  };
-  const known = list.map((token) => token.logprob).filter((value) => typeof value === "number");
-  const untrained = list.filter((token) => token.mask === 0).length;
-  const summary = [plural(list.length, "token"), known.length && `mean log-probability ${number(mean(known))}`,
-    untrained && `${untrained} not trained`].filter(Boolean).join(", ");
-  const pre = el("pre", { class: "tokens" }, list.slice(0, LONG).map(span));
-  return el("div", { class: `message ${kind === "fed" ? "user" : "assistant"}` }, el("h4", {}, `${title}: ${summary}`), pre,
-    list.length > LONG && el("p", { class: "soft" }, `and ${plural(list.length - LONG, "token")} more`));
-}
-
-function legend() {
-  const shade = (p) => {
-    const node = el("span", { class: "sampled" }, `p = ${p}`);
-    node.style.setProperty("--p", `${100 * (1 - p)}%`);
-    return node;
-  };
-  return el("span", { class: "tokens legend soft" }, "Sampled, by probability: ", [1, 0.5, 0.1].map((p) => [shade(p), " "]),
-    el("span", { class: "sampled unmasked" }, "not trained"), " ", el("span", { class: "fed" }, "fed"));
-}
-
-// ---------------------------------------------------------------- learning curves and scores
-
-function buildOverview() {
-  const scores = el("div", { id: "scores", class: "scroll", tabindex: "0", role: "region", "aria-label": "Scores" });
-  const content = el("div", { class: "content" }, curves(), scores);
-  $("overview").append(el("details", { open: matchMedia("(min-width: 48rem)").matches }, el("summary", {}, "Results"), content));
-}
-
-function curves() {
-  const names = { success: "success rate", reward: "mean reward", turns_when_won: "turns of won episodes" };
-  return [...Map.groupBy(data.curve, (point) => point.run)].flatMap(([run, points]) =>
-    Object.entries(names).map(([field, label]) => curve(run, points, field, label)));
-}
-
-function curve(run, points, field, label) {
-  const trained = points.filter((point) => point.train[field] != null);
-  const smooth = trained.map((point, i) =>
-    [point.episodes, mean(trained.slice(Math.max(0, i + 1 - WINDOW), i + 1).map((p) => p.train[field]))]);
-  const tests = points.filter((point) => point.eval?.[field] != null).map((point) => [point.episodes, point.eval[field]]);
-  const values = [...smooth, ...tests].map(([, value]) => value);
-  if (!values.length) return null;
-  const [low, high, last] = [Math.min(0, ...values), Math.max(...values, 1e-9), points.at(-1).episodes];
-  const at = ([x, y]) => [28 + 184 * x / last, 100 - 90 * (y - low) / (high - low)];
-  const caption = `${run}: ${label}, ${number(values[0])} → ${number(smooth.at(-1)?.[1])} in training` +
-    (tests.length ? `, ${number(tests.at(-1)[1])} in evaluation (dots)` : "");
-  return el("figure", {},
-    svg("svg", { viewBox: "0 0 220 118", role: "img", "aria-label": caption },
-      svg("line", { x1: 28, y1: 100, x2: 212, y2: 100 }), svg("line", { x1: 28, y1: 10, x2: 212, y2: 10 }),
-      svg("text", { x: 0, y: 14 }, number(high)), svg("text", { x: 0, y: 104 }, number(low)),
-      svg("text", { x: 212, y: 114, "text-anchor": "end" }, plural(last, "episode")),
-      svg("path", { d: smooth.map((point, i) => `${i ? "L" : "M"}${at(point)}`).join("") }),
-      ...tests.map((point) => svg("circle", { cx: at(point)[0], cy: at(point)[1], r: 3 }))),
-    el("figcaption", {}, caption));
-}
-
-function scoreTable() {
-  const name = (row) => [several.env && row.env, several.model && row.model, several.file && fileName(row.file)]
-    .filter(Boolean).join(" · ") || (row.env ?? "–");
-  const groups = Map.groupBy(shown.map((n) => rows[n]), name);
-  const cells = [...groups].map(([label, group]) => {
-    const scored = group.filter((row) => typeof row.reward === "number");
-    const turns = group.reduce((sum, row) => sum + row.turns, 0);
-    return [label, group.length, percent(scored.filter((row) => row.outcome === "solved").length / scored.length),
-      scored.length ? number(mean(scored.map((row) => row.reward))) : "–", number(turns / group.length),
-      percent(group.reduce((sum, row) => sum + row.invalid, 0) / turns),
-      group.filter((row) => row.outcome === "failed").length];
-  });
-  const heads = ["group", "episodes", "solved", "mean reward", "mean turns", "invalid turns", "failed"];
-  return el("table", {}, el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))),
-    el("tbody", {}, cells.map(([label, ...row]) =>
-      el("tr", {}, el("th", { scope: "row" }, label), row.map((cell) => el("td", {}, cell))))));
-}
-
-// ---------------------------------------------------------------- address: #ep19, #ep19-t3, #ep19-tokens, #ep19-vs23, #ep19-all
-
-let route = { n: null, turn: null, tokens: false, vs: null, all: false };
-
-function readRoute() {
-  const match = /^#ep(\d+)(?:-t(\d+))?(-tokens)?(?:-vs(\d+)|(-all))?$/.exec(location.hash);
-  const place = (text) => (text == null ? null : +text - 1);
-  return match && rows[match[1] - 1] ? { n: place(match[1]), turn: place(match[2]), tokens: !!match[3],
-    vs: rows[match[4] - 1] ? place(match[4]) : null, all: !!match[5] }
-    : { n: null, turn: null, tokens: false, vs: null, all: false };
-}
-
-const link = ({ n, turn, tokens, vs, all }) => n == null ? "#" :
-  `#ep${n + 1}${turn != null ? `-t${turn + 1}` : ""}${tokens ? "-tokens" : ""}${vs != null ? `-vs${vs + 1}` : all ? "-all" : ""}`;
-
-// Changes the address without an entry in the history, so that "back" leaves the viewer after many steps.
-const go = (change) => location.replace(link(change));
-
-let drawn = ""; // what the detail shows, so that moving between its turns does not draw it again
-
-async function open() {
-  if (location.hash === "#list") return;
-  route = readRoute();
-  document.body.classList.toggle("reading", route.n != null);
-  for (const old of document.querySelectorAll("#rows [aria-current]")) old.removeAttribute("aria-current");
-  if (route.n == null) {
-    drawn = "";
-    return $("detail").replaceChildren();
-  }
-  reveal(route.n)?.setAttribute("aria-current", "true");
-  const wanted = link({ ...route, turn: null });
-  if (drawn !== wanted) {
-    const numbers = route.vs != null ? [route.n, route.vs] : route.all && seats(route.n).length ? seats(route.n) : [route.n];
-    const bodies = await Promise.all(numbers.map(source.body));
-    if (wanted !== link({ ...route, turn: null })) return; // another episode was chosen meanwhile
-    const columns = el("div", { class: "columns" }, numbers.map((n, i) => episode(n, bodies[i])));
-    $("detail").replaceChildren(toolbar(route.n, bodies), columns);
-    $("detail").parentElement.scrollTop = 0;
-    drawn = wanted;
-    if (!$("list").contains(document.activeElement) || entered) $("detail").querySelector("h2").focus({ preventScroll: true });
-  }
-  entered = false;
-  for (const old of document.querySelectorAll(".turn.current")) old.classList.remove("current");
-  const turn = route.turn != null && $(`ep${route.n + 1}-t${route.turn + 1}`);
-  if (turn) {
-    turn.classList.add("current");
-    turn.scrollIntoView({ block: "start" });
-    turn.focus({ preventScroll: true });
-  }
-}
-
-function difference(a, b) {
-  const k = a.turns.findIndex((turn, i) => turn.reply.text !== b.turns[i]?.reply.text);
-  return k < 0 ? "The replies are the same." : `The replies differ from turn ${k + 1} on.`;
-}
-
-// ---------------------------------------------------------------- keyboard
+// ---------------------------------------------------------------- keyboard and swipes
 
 let entered = false; // whether an episode was chosen with Enter or a click, which moves the focus to it
 
@@ -497,22 +331,32 @@ function stepTurn(by) {
   go({ ...route, turn });
 }
 
+function compare() {
+  const [other] = route.n == null ? [] : rivals(route.n);
+  if (other != null) go({ n: route.n, vs: route.vs == null ? other : null });
+}
+
 const KEYS = {
   j: () => step(1),
   k: () => step(-1),
+  ArrowRight: () => step(1),
+  ArrowLeft: () => step(-1),
   n: () => stepTurn(1),
   p: () => stepTurn(-1),
   t: () => route.n != null && rows[route.n].tokens > 0 && go({ ...route, tokens: !route.tokens }),
-  "/": () => form.elements.text.focus(),
+  r: () => route.n != null && toggleRaw(),
+  c: compare,
+  "/": () => { if (route.n != null) go(NOWHERE); form.elements.text.focus(); },
+  "?": () => $("help").showModal(),
   Enter: () => route.n == null ? step(1) : $("detail").querySelector("h2")?.focus(),
 };
 
 function onKey(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
   const field = event.target.closest("input, select, textarea");
   if (event.key === "Escape") {
     const last = route.n;
-    if (!field) go({ n: null });
+    if (!field) go(NOWHERE);
     ($(`row-${last}`) ?? $("list")).focus();
   } else if (field === form.elements.text && event.key === "Enter") {
     event.preventDefault();
@@ -523,6 +367,19 @@ function onKey(event) {
   }
 }
 
+// Moves to the next or previous episode, except where a swipe scrolls something.
+function onTouch(start) {
+  if (route.n == null || start.touches.length > 1 || scrollsSideways(start.target)) return;
+  const [{ clientX: x, clientY: y }] = start.touches;
+  addEventListener("touchend", ({ changedTouches: [end] }) => {
+    const [dx, dy] = [end.clientX - x, end.clientY - y];
+    if (Math.abs(dx) > SWIPE && Math.abs(dx) > 2 * Math.abs(dy)) step(dx < 0 ? 1 : -1);
+  }, { once: true, passive: true });
+}
+
+const scrollsSideways = (node) => node !== document.body && node instanceof Element &&
+  ((node.scrollWidth > node.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(node).overflowX)) || scrollsSideways(node.parentElement));
+
 // ---------------------------------------------------------------- start
 
 function setTheme(theme) {
@@ -532,28 +389,52 @@ function setTheme(theme) {
 
 const dark = () => (document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
 
-addEventListener("unhandledrejection", (event) => { $("count").textContent = event.reason.message; });
-rows = await source.rows();
-rows.forEach((row, n) => { row.n = n; });
-for (const field of ["env", "model", "file", "update"]) several[field] = distinct(field).length > 1;
-labels.load();
-if (stored("gem-view-theme")) setTheme(stored("gem-view-theme"));
-$("source").textContent = data.files.join(", ");
-document.title = `${data.files.map((_, n) => fileName(n)).join(", ")} – gem view`;
-document.body.append(el("datalist", { id: "labels" }, ["good", "bad", "unsure"].map((value) => el("option", { value }))));
-buildFilters();
-buildOverview();
+let closed = []; // what was opened for printing
 
-let typing;
-form.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(refresh, 120); });
-form.addEventListener("submit", (event) => event.preventDefault());
-$("more").addEventListener("click", listMore);
-$("rows").addEventListener("click", (event) => { entered = !!event.target.closest("a"); });
-$("export").addEventListener("click", () => labels.export());
-$("theme").addEventListener("click", () => setTheme(dark() ? "light" : "dark"));
-addEventListener("keydown", onKey);
-addEventListener("hashchange", open);
-await refresh();
-await open();
-performance.mark("ready");
-})();
+async function start() {
+  rows = await source.rows();
+  rows.forEach((row, n) => {
+    const copies = rows[numbers.get(row.key)]?.copies ?? 0; // equal episodes have the same key
+    row.n = n;
+    row.copies = 1;
+    row.address = copies ? `${row.key}.${copies + 1}` : row.key;
+    if (copies) rows[numbers.get(row.key)].copies++;
+    numbers.set(row.address, n);
+  });
+  for (const field of ["env", "model", "update"]) several[field] = distinct(field).length > 1;
+  const names = [...new Set(rows.map((row) => runName(row.file)))]; // files without episodes are not named
+  several.file = names.length > 1;
+  document.body.classList.toggle("one-env", !several.env);
+  document.body.classList.toggle("one-model", !several.model);
+  labels.load();
+  if (stored("gem-view-theme")) setTheme(stored("gem-view-theme"));
+  $("source").textContent = names.join(", ");
+  $("source").title = [...new Set(rows.map((row) => data.files[row.file]))].join("\n");
+  document.title = `${names.join(", ")} – gem view`;
+  document.body.append(el("datalist", { id: "labels" }, ["good", "bad", "unsure"].map((label) => el("option", { value: label }))));
+  buildFilters();
+  buildOverview();
+
+  let typing;
+  form.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(refresh, 120); });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  $("more").addEventListener("click", listMore);
+  $("rows").addEventListener("click", (event) => { entered = !!event.target.closest("a"); });
+  $("export").addEventListener("click", () => labels.export());
+  $("keys").addEventListener("click", () => $("help").showModal());
+  $("theme").addEventListener("click", () => setTheme(dark() ? "light" : "dark"));
+  addEventListener("keydown", onKey);
+  addEventListener("touchstart", onTouch, { passive: true });
+  addEventListener("hashchange", open);
+  addEventListener("beforeprint", () => {
+    closed = [...$("detail").querySelectorAll("details:not([open])")];
+    for (const details of closed) details.open = true;
+  });
+  addEventListener("afterprint", () => { for (const details of closed) details.open = false; });
+  await refresh();
+  await open();
+  performance.mark("ready");
+}
+
+addEventListener("unhandledrejection", (event) => { $("count").textContent = event.reason.message; });
+start();
