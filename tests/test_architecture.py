@@ -254,7 +254,7 @@ SUB_ROWS = {
         ("tinker_cookbook", "trl", "verifiers", "verl"),
         ("__init__",),
     ],
-    "viewer": [("episodes", "tokens"), ("recordings",), ("page",), ("server",), ("__init__",)],
+    "viewer": [("episodes", "formulas", "tokens"), ("recordings", "results"), ("page",), ("server",), ("__init__",)],
     "cli": [
         ("output",),
         ("flags", "data"),
@@ -334,6 +334,7 @@ HOMES = {
     "jsonschema": ["tools"],
     "opentelemetry": ["evaluation.logs"],
     "loguru": ["envs.desks.tau.tau2"],
+    "latex2mathml": ["viewer.formulas"],
     "libzim": ["envs.web.wiki.kiwix"],
     "matplotlib": ["rl", "evaluation"],
     "mcp": ["tools", "envs.computers.mcpmark.postgres_server"],

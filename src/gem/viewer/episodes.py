@@ -24,6 +24,7 @@ Json = dict[str, Any]
 MAX_TITLE = 400  # characters of the task that gem.viewer.recordings makes a title from
 
 _IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+")
+_DOLLARS = re.compile(r"\$([^$\n]+)\$")  # LaTeX, which titles show as it is written
 _TOOL_ERRORS = frozenset(member.value for member in ToolErrorType)
 
 
@@ -41,7 +42,8 @@ def parse(line: bytes) -> Json:
 def row_of(data: Json, line: bytes) -> Json:
     """Return the row of an episode in the list.
 
-    ``key`` identifies the episode by its content. ``title`` is the beginning of the task, "" if it is unknown.
+    ``key`` identifies the episode by its content. ``title`` is the beginning of the task, "" if it is unknown,
+    and ``label`` the row or the seed that it comes from.
     ``reward`` is None for a failed episode. ``task`` is equal for rollouts of one task and for the agents of one game,
     and None if it is unknown; ``group`` is the id of the task as text. ``agent`` is None outside games of several
     agents. ``forks`` counts the contexts that do not extend the previous one. ``cost`` is in US dollars, and None if no
@@ -60,8 +62,10 @@ def row_of(data: Json, line: bytes) -> Json:
             "model": _optional(data.get("model")),
             "task": _task(data),
             "group": None if data.get("group_id") is None else _shown(data["group_id"]),
+            "label": _label(data),
             "title": _title(turns[0]["observation"]) if turns else "",
             "agent": _optional(data.get("agent")),
+            "episode": data.get("episode"),
             "update": turns[0].get("policy_version", 0) if turns else 0,
             "outcome": _outcome(data),
             "failure": None if failure is None else str(failure).partition(":")[0].strip()[:60],
@@ -70,7 +74,10 @@ def row_of(data: Json, line: bytes) -> Json:
             "invalid": sum(turn.get("invalid") is not None for turn in turns),
             "tool_errors": sum(map(_tool_errors, turns)),
             "forks": sum(_forks(turns)),
+            "cut": any(turn.get("finish") == "length" for turn in turns),
             "tokens": sum(len(turn.get("sampled_ids", ())) for turn in turns),
+            "tokens_in": sum(_usage(turn, "prompt_tokens") or _context(turn) for turn in turns),
+            "tokens_out": sum(_usage(turn, "completion_tokens") or len(turn.get("sampled_ids", ())) for turn in turns),
             "seconds": _number(sum(sum(turn.get("seconds", {}).values()) for turn in turns)),
             "cost": _sum([(turn.get("usage") or {}).get("cost") for turn in turns]),
         }
@@ -131,7 +138,8 @@ def _title(observation: Any) -> str:
     found = messages(observation, "user")
     message = next((m for m in reversed(found) if m["role"] == "user"), found[-1])
     text = message["text"] or " ".join(searchable(message.get("data", "")))
-    return " ".join(text[: 2 * MAX_TITLE].split())[:MAX_TITLE]
+    text = _DOLLARS.sub(r"\1", text[: 2 * MAX_TITLE].strip())
+    return " ".join(text.split())[:MAX_TITLE]
 
 
 def _why(turn: Json) -> Json:
@@ -155,7 +163,7 @@ def _turn(turn: Json) -> Json:
         "observation": messages(turn["observation"], str(turn.get("role", "user"))),
         "reply": said,
         "reward": _number(turn.get("reward")),
-        "context": turn["prompt_ids"]["keeps"] + len(turn["prompt_ids"]["adds"]),
+        "context": _context(turn),
         "fed": list(map(int, turn["prompt_ids"]["adds"])),
         "ids": list(map(int, turn.get("sampled_ids", []))),
         "logprobs": [_number(logprob) for logprob in turn.get("logprobs", [])],
@@ -175,6 +183,16 @@ def _forks(turns: list[Json]) -> list[bool]:
     return [False] * bool(turns) + [sum(now) > 0 and now[0] < end for (_, end), (now, _) in pairs]
 
 
+def _usage(turn: Json, name: str) -> int:
+    reported = turn.get("usage") or {}
+    return reported[name] if type(reported.get(name)) is int else 0
+
+
+def _context(turn: Json) -> int:
+    """Return the number of tokens of the context of a turn."""
+    return int(turn["prompt_ids"]["keeps"]) + len(turn["prompt_ids"]["adds"])
+
+
 def _tool_errors(turn: Json) -> int:
     """Return the number of tool calls that failed or were refused. Older trajectories record only some of them."""
     return sum(call["fault"] is not None for call in turn.get("tool_calls", ())) or turn.get("invalid") in _TOOL_ERRORS
@@ -191,10 +209,14 @@ def _outcome(data: Json) -> str:
 def _task(data: Json) -> str | None:
     if data.get("agent") is not None and data.get("seed") is not None:
         return f"game of seed {_shown(data['seed'])}"
-    for name, label in (("group_id", "task"), ("row_id", "row"), ("seed", "seed")):
-        if data.get(name) is not None:
-            return f"{label} {_shown(data[name])}"
-    return None
+    return _label(data) if data.get("group_id") is None else f"task {_shown(data['group_id'])}"
+
+
+def _label(data: Json) -> str | None:
+    return next((f"{name} {_shown(data[key])}" for name, key in _TASK_FROM if data.get(key) is not None), None)
+
+
+_TASK_FROM = (("row", "row_id"), ("seed", "seed"))
 
 
 def _chat_message(message: Json, role: str) -> Json:

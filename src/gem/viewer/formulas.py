@@ -46,7 +46,7 @@ _ATTRIBUTES = frozenset(
 _VALUE = re.compile(r"[a-z]{1,16}|\d(?:\.\d{1,3})?(?:em|ex|px)?")  # a word, or a length below 10 em
 
 
-class Formulas:
+class FormulaRenderer:
     """Converts the formulas of episodes. Without latex2mathml, from the extra [viewer], formulas stay text."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ def _places(body: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def convert(texts: Sequence[str]) -> tuple[list[list[list[int]]], list[Any]]:
-    """Return the formulas of each text, and the trees of all; see Formulas.add_to(). Runs in a worker."""
+    """Return the formulas of each text, and the trees of all; see FormulaRenderer.add_to(). Runs in a worker."""
     trees: dict[tuple[str, bool], Any] = {}
     numbers: dict[tuple[str, bool], int] = {}
     found: list[list[list[int]]] = []

@@ -37,7 +37,7 @@ def build_served_page(recordings: Recordings, vocabulary: Vocabulary) -> str:
 def overview(recordings: Recordings) -> Json:
     """Return what the front page shows besides the list."""
     files = [str(file) for file in recordings.files]
-    return {"files": files, "curve": recordings.curve, "results": results_of(recordings)}
+    return {"files": files, "curve": recordings.curve, "results": results_of(recordings.files, recordings.rows)}
 
 
 def _page(data: Json, bodies: list[str] | None = None, *, connects: bool = False) -> str:

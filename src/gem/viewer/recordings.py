@@ -14,7 +14,7 @@ from gem._internal.text import shorten
 from gem.errors import BadValue
 from gem.rl.run.folder import RunFolder, complete_checkpoints
 from gem.viewer.episodes import Json, body_of, parse, row_of
-from gem.viewer.formulas import Formulas
+from gem.viewer.formulas import FormulaRenderer
 
 _FILES = ("trajectories.jsonl", "failures.jsonl")  # of runs and evaluations; of other folders, all JSON Lines files
 _CURVE = ("success", "reward", "turns_when_won")
@@ -53,7 +53,7 @@ class Recordings:
         self._tasks: list[str] = []  # beginnings of the tasks, by episode
         self._locations: list[_Location] = []
         self._read, self._lines = [0] * len(self.files), [0] * len(self.files)  # bytes and lines read, by file
-        self._lock, self._formulas = Lock(), Formulas()
+        self._lock, self._formulas = Lock(), FormulaRenderer()
         self.update()
         if not self.rows:
             raise BadValue(f"no complete episode in {', '.join(map(str, self.files))}")
@@ -119,9 +119,8 @@ def _titles(tasks: Iterable[str]) -> dict[str, str]:
     tasks = list(tasks)
     shared = commonprefix(tasks) if len(tasks) > 1 else ""
     start = shared.rfind(" ") + 1  # a word that only begins alike is shown
-    if start < _SHARED:
-        return {task: shorten(task, _TITLE) for task in tasks}
-    return {task: shorten("…" + task[start:], _TITLE) for task in tasks}
+    shown = {task: task if start < _SHARED else "…" + task[start:] for task in tasks}
+    return {task: shorten(title, _TITLE) for task, title in shown.items()}
 
 
 def _files(path: Path) -> list[Path]:

@@ -22,9 +22,7 @@ const pill = (row) => {
   const [label, tone] = outcomeOf(row);
   return el("span", { class: `pill ${tone}` }, el("span", { "aria-hidden": "true" }, MARKS[tone]), el("span", {}, label));
 };
-// What tells apart tasks of one title. The id of an evaluated task is a hash, which says nothing.
-const taskLabel = (row) => (/^task [0-9a-f]{12,}/.test(row.task ?? "") ? null : row.task);
-const titleOf = (row) => row.title || taskLabel(row) || row.env || `Episode ${row.n + 1}`;
+const titleOf = (row) => row.title || row.label || row.env || `Episode ${row.n + 1}`;
 
 function episode(n, body) {
   return el("article", { class: "episode", "aria-label": `Episode ${n + 1}` }, heading(n, body), whyPanel(rows[n], body),
@@ -32,12 +30,13 @@ function episode(n, body) {
     body.turns.map((turn, k) => turnSection(n, body, k)), ending(n, body));
 }
 
-function heading(n, body) {
+// What an episode is, and its numbers; without the title beside another rollout of the task.
+function heading(n, body, titled = true) {
   const row = rows[n];
+  const about = [row.agent, row.env, row.model, several.file && runName(row.file), titled ? row.label : `episode ${n + 1}`];
   return el("header", { class: "heading" },
-    el("p", { class: "eyebrow" }, [row.agent, row.env, row.model, taskLabel(row), several.file && runName(row.file)]
-      .filter(Boolean).map((part) => el("span", {}, part))),
-    el("h2", { tabindex: "-1" }, titleOf(row)),
+    el("p", { class: "eyebrow" }, [...new Set(about.filter(Boolean))].map((part) => el("span", {}, part))),
+    titled && el("h2", { tabindex: "-1" }, titleOf(row)),
     el("dl", { class: "facts" }, Object.entries(factsOf(row, body)).filter(([, shown]) => shown != null)
       .map(([name, shown]) => el("div", {}, el("dt", {}, name), el("dd", {}, shown)))));
 }
@@ -259,7 +258,8 @@ function comparison(numbers, bodies) {
   const pairs = (from, to) => [...Array(Math.max(0, to - from)).keys()].map((k) =>
     el("section", { class: "turn", id: turnId(numbers[0], from + k), "aria-label": `Turn ${from + k + 1}`, tabindex: "-1" }, pairOf(from + k)));
   return el("article", { class: "comparison", "aria-label": "Two rollouts" },
-    el("div", { class: "pair" }, numbers.map((n, i) => side([heading(n, bodies[i]), whyPanel(rows[n], bodies[i])]))),
+    el("h2", { tabindex: "-1" }, titleOf(rows[numbers[0]])),
+    el("div", { class: "pair" }, numbers.map((n, i) => side([heading(n, bodies[i], false), whyPanel(rows[n], bodies[i])]))),
     first > 0 && el("details", { class: "more" }, el("summary", {}, first === length ? `All ${length} turns are the same`
       : first === 1 ? "Turn 1 is the same" : `Turns 1 to ${first} are the same`), pairs(0, first)),
     first < length && el("p", { class: "divider", id: "difference" }, `First difference: turn ${first + 1}`),

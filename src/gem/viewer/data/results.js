@@ -21,12 +21,12 @@ function buildOverview() {
 }
 
 // A number with its interval: the value, the bounds and a line on the scale from ``low`` to ``high``.
-function estimate(found, [low, high]) {
-  if (found?.value == null) return [el("span", { class: "value soft" }, "–")];
+function estimate(found, [low, high], note) {
+  if (found?.value == null) return [el("span", { class: "value soft" }, "–"), note];
   const at = (x) => 100 * (x - low) / (high - low || 1);
   const hasBounds = found.low != null && found.high != null;
   return [el("span", { class: "value" }, found.value.toFixed(3)),
-    hasBounds && el("span", { class: "bounds" }, `${found.low.toFixed(3)} – ${found.high.toFixed(3)}`),
+    hasBounds && el("span", { class: "bounds" }, `${found.low.toFixed(3)} – ${found.high.toFixed(3)}`), note,
     svg("svg", { class: "interval", viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" },
       svg("rect", { class: "track", x: 0, y: 3, width: 100, height: 2 }),
       ...(hasBounds ? [svg("rect", { class: "range", x: at(found.low), y: 2, width: Math.max(1, at(found.high) - at(found.low)), height: 4 })] : []),
@@ -35,10 +35,10 @@ function estimate(found, [low, high]) {
 
 const isEstimate = (cell, key) => cell.values[key] !== null && typeof cell.values[key] === "object";
 
-function cellText(cell, { key }, range) {
+function cellText(cell, { key }, range, note) {
   const found = cell.values[key];
-  if (isEstimate(cell, key)) return estimate(found, range);
-  return el("span", { class: "value" }, found == null ? "–" : number(found));
+  if (isEstimate(cell, key)) return estimate(found, range, note);
+  return [el("span", { class: "value" }, found == null ? "–" : number(found)), note];
 }
 
 // The range of all intervals of a column, from 0 to 1 at least.
@@ -71,10 +71,9 @@ function matrix(columns, runs) {
       return el("tr", {}, el("th", { scope: "row" }, name), runs.map((run) => {
         const cell = cells.find((one) => one.run === run);
         if (!cell) return el("td", { class: "empty", "data-name": run }, "–");
-        const text = cellText(cell, column, range);
+        const text = cellText(cell, column, range, el("span", { class: "count" }, `n = ${number(value(cell, "done"))}`));
         return el("td", { class: cells.length > 1 && value(cell, column.key) === best ? "best" : "", "data-name": run },
-          el("button", { type: "button", class: "cell", onclick: show(cell), title: "Show these episodes" }, text,
-            el("span", { class: "count" }, `n = ${number(value(cell, "done"))}`)));
+          el("button", { type: "button", class: "cell", onclick: show(cell), title: "Show these episodes" }, text));
       }));
     });
     table.replaceChildren(el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Environment"),
@@ -140,7 +139,7 @@ function taskPanel(numbers) {
   const rival = numbers.map((n) => rows[n]).find((row) => row.outcome !== first.outcome) ?? rows[numbers[1]];
   const solved = numbers.filter((n) => rows[n].outcome === "solved").length;
   return el("section", { class: "panel", "aria-label": "Task" },
-    el("p", { class: "eyebrow" }, [first.env, taskLabel(first)].filter(Boolean).join(" · ")),
+    el("p", { class: "eyebrow" }, [first.env, first.label].filter(Boolean).join(" · ")),
     el("h2", { tabindex: "-1" }, titleOf(first)),
     el("p", { class: "soft" }, `${plural(numbers.length, "rollout")}, ${solved} solved`),
     el("p", { class: "bar" }, el("a", { class: "button", href: "#" }, "← All episodes"),

@@ -45,8 +45,8 @@ function number(value) {
 }
 
 const grouped = (value) => (typeof value === "number" ? value.toLocaleString("en") : String(value));
-const seconds = (value) => (typeof value !== "number" ? number(value)
-  : value >= 100 ? `${Math.round(value / 60)} min` : value >= 0.01 ? `${number(value)} s` : `${number(1000 * value)} ms`);
+const seconds = (value) => (typeof value !== "number" ? number(value) : value >= 600 ? `${Math.round(value / 60)} min`
+  : value >= 1 ? `${number(value)} s` : `${value >= 0.01 ? Math.round(1000 * value) : number(1000 * value)} ms`);
 const dollars = (value) => (typeof value === "number" ? `$${value >= 1 ? value.toFixed(2) : +value.toPrecision(2)}` : number(value));
 const plural = (count, noun) => `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
