@@ -21,7 +21,7 @@ from gem.messages import ToolErrorType
 
 Json = dict[str, Any]
 
-MAX_TITLE = 400  # characters of the task that gem.viewer.recordings makes a title from
+MAX_TITLE = 500  # characters of the task that gem.viewer.recordings makes a title from
 
 _IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+")
 _DOLLARS = re.compile(r"\$([^$\n]+)\$")  # LaTeX, which titles show as it is written
@@ -134,12 +134,11 @@ def dump(data: Any) -> str:
 
 
 def _title(observation: Any) -> str:
-    """Return the beginning of the last message of the user in one line, or of the last message if the user has none."""
+    """Return the beginning of the last message of the user, or of the last message if the user has none."""
     found = messages(observation, "user")
     message = next((m for m in reversed(found) if m["role"] == "user"), found[-1])
     text = message["text"] or " ".join(searchable(message.get("data", "")))
-    text = _DOLLARS.sub(r"\1", text[: 2 * MAX_TITLE].strip())
-    return " ".join(text.split())[:MAX_TITLE]
+    return _DOLLARS.sub(r"\1", text[:MAX_TITLE].strip())
 
 
 def _why(turn: Json) -> Json:

@@ -18,7 +18,7 @@ from gem.viewer.formulas import FormulaRenderer
 
 _FILES = ("trajectories.jsonl", "failures.jsonl")  # of runs and evaluations; of other folders, all JSON Lines files
 _CURVE = ("success", "reward", "turns_when_won")
-_TITLE = 100  # characters of a title
+_TITLE, _HEADING = 100, 20  # characters of a title, at most; of a paragraph that is one, at least
 _SHARED = 40  # characters of a beginning that the tasks of an environment share, to leave it out of their titles
 
 
@@ -118,9 +118,14 @@ def _titles(tasks: Iterable[str]) -> dict[str, str]:
     """Return the title of each task of an environment: its first words after those that all tasks begin with."""
     tasks = list(tasks)
     shared = commonprefix(tasks) if len(tasks) > 1 else ""
-    start = shared.rfind(" ") + 1  # a word that only begins alike is shown
-    shown = {task: task if start < _SHARED else "…" + task[start:] for task in tasks}
-    return {task: shorten(title, _TITLE) for task, title in shown.items()}
+    start = max(map(shared.rfind, " \n")) + 1  # a word that only begins alike is shown
+    return {task: _title(task) if start < _SHARED else "…" + _title(task[start:]) for task in tasks}
+
+
+def _title(task: str) -> str:
+    """Return a task's first paragraph in one line, shortened. A paragraph of a few words is a heading, and not enough."""
+    paragraph = task.partition("\n\n")[0]
+    return shorten(" ".join((paragraph if len(paragraph) >= _HEADING else task).split()), _TITLE)
 
 
 def _files(path: Path) -> list[Path]:

@@ -22,7 +22,8 @@ const pill = (row) => {
   const [label, tone] = outcomeOf(row);
   return el("span", { class: `pill ${tone}` }, el("span", { "aria-hidden": "true" }, MARKS[tone]), el("span", {}, label));
 };
-const titleOf = (row) => row.title || row.label || row.env || `Episode ${row.n + 1}`;
+const labelOf = (row) => row.label?.replace(/(\d{4})\d{4,}(\d{2})/, "$1…$2"); // seeds have 19 digits
+const titleOf = (row) => row.title || labelOf(row) || row.env || `Episode ${row.n + 1}`;
 
 function episode(n, body) {
   return el("article", { class: "episode", "aria-label": `Episode ${n + 1}` }, heading(n, body), whyPanel(rows[n], body),
@@ -33,7 +34,7 @@ function episode(n, body) {
 // What an episode is, and its numbers; without the title beside another rollout of the task.
 function heading(n, body, titled = true) {
   const row = rows[n];
-  const about = [row.agent, row.env, row.model, several.file && runName(row.file), titled ? row.label : `episode ${n + 1}`];
+  const about = [row.agent, row.env, row.model, several.file && runName(row.file), titled ? labelOf(row) : `episode ${n + 1}`];
   return el("header", { class: "heading" },
     el("p", { class: "eyebrow" }, [...new Set(about.filter(Boolean))].map((part) => el("span", {}, part))),
     titled && el("h2", { tabindex: "-1" }, titleOf(row)),

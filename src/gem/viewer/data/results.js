@@ -139,7 +139,7 @@ function taskPanel(numbers) {
   const rival = numbers.map((n) => rows[n]).find((row) => row.outcome !== first.outcome) ?? rows[numbers[1]];
   const solved = numbers.filter((n) => rows[n].outcome === "solved").length;
   return el("section", { class: "panel", "aria-label": "Task" },
-    el("p", { class: "eyebrow" }, [first.env, first.label].filter(Boolean).join(" · ")),
+    el("p", { class: "eyebrow" }, [first.env, labelOf(first)].filter(Boolean).join(" · ")),
     el("h2", { tabindex: "-1" }, titleOf(first)),
     el("p", { class: "soft" }, `${plural(numbers.length, "rollout")}, ${solved} solved`),
     el("p", { class: "bar" }, el("a", { class: "button", href: "#" }, "← All episodes"),

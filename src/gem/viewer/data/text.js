@@ -137,10 +137,12 @@ function styled(text, formulas = [], trees = []) {
   for (const match of text.matchAll(BLOCK)) {
     const { language, code, tag, inner } = match.groups;
     const body = code ?? inner;
-    const start = match[0].indexOf(body, tag ? tag.length + 2 : match[0].indexOf("\n") + 1);
+    const start = tag ? tag.length + 2 : match[0].indexOf("\n") + 1;
+    const end = match[0].length - (!tag && match[0].endsWith("\n") ? 1 : 0);
     prose(at, match.index);
     nodes.push(el("span", { class: tag ? "block inset" : "block" }, el("span", { class: "fence" }, match[0].slice(0, start)),
-      highlight(body, languageOf(language ?? tag, body)), el("span", { class: "fence" }, match[0].slice(start + body.length))));
+      highlight(body, languageOf(language ?? tag, body)), el("span", { class: "fence" }, match[0].slice(start + body.length, end))),
+      el("span", { class: "newline" }, match[0].slice(end)));
     at = match.index + match[0].length;
   }
   prose(at, text.length);

@@ -184,7 +184,7 @@ function rowLink(n) {
   return el("a", { href: link({ n }), id: `row-${n}`, "aria-current": n === route.n && "true" },
     el("span", { class: "outcome" }, pill(row)),
     el("span", { class: "title" }, el("span", { class: "name" }, titleOf(row)),
-      [row.agent, row.label !== titleOf(row) && row.label, row.failure, several.update && `update ${row.update}`]
+      [row.agent, labelOf(row) !== titleOf(row) && labelOf(row), row.failure, several.update && `update ${row.update}`]
         .filter(Boolean).map((text) => [" ", el("span", { class: "soft" }, text)]),
       chips.map((chip) => [" ", el("span", { class: "chip warn" }, chip)]),
       labels.get(row).label && [" ", el("span", { class: "chip" }, `“${labels.get(row).label}”`)]),
