@@ -59,6 +59,12 @@ STRINGS = [
     "<link rel=stylesheet href=https://example.com/x.css>",
     "https://example.com/pixel.png",
     "<style>@import url(https://example.com/x.css);*{display:none}</style>",
+    f"$\\href{{javascript:{RUN}}}{{x}}$",
+    f"$\\text{{<img src=x onerror={RUN}>}}$",
+    f"\\(\\style{{background:url(https://example.com/x)}}{{x}}\\) \\[\\class{{x}}{{<script>{RUN}</script>}}\\]",
+    "$$\\def\\x{\\x\\x}\\x$$ $\\newcommand{\\y}{\\y\\y}\\y$ $\\rule{999em}{999em}$",
+    f"```html\n<script>{RUN}</script>\n```\n<python><img src=x onerror={RUN}></python>",
+    f"<think>\n<script>{RUN}</script>\n</think>\n**<img src=x onerror={RUN}>** `<svg onload={RUN}>`",
     "__proto__",
     "constructor",
     "\u202e reversed \u2066 isolated",
@@ -94,8 +100,11 @@ def trajectory(text: str) -> dict[str, Any]:
         "usage": {text: text, "nested": {text: [text]}},
         "message": reply,
         "tool_calls": [{"name": text, "arguments": {text: text}, "fault": text}],
+        "explanation": text,
+        "checks": [{"name": text, "passed": text, "detail": text}, text],
     }
     plain = {**turn, "message": None, "observation": text, "policy_version": 0}
+    mapped = {**turn, "observation": {text: {text: [text, None, 1.5]}}}
     ends = {name: text for name in ("env_id", "stop_reason", "row_id", "group_id", "seed", "model", "slot", "episode")}
     rest = {"sampling": {text: text}, "tools": [{text: text}], "final_observation": {"text": text, "images": [text]}}
-    return {**ends, **rest, "failure": None, "terminated": True, "truncated": False, "turns": [turn, plain]}
+    return {**ends, **rest, "failure": None, "terminated": True, "truncated": False, "turns": [turn, mapped, plain]}

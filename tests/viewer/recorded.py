@@ -87,6 +87,32 @@ def auction(seed: int) -> list[Trajectory]:
     return [seat("bidder_2", 0.0), seat("bidder_0", 1.0), seat("bidder_1", 0.0)]
 
 
+def explained() -> list[dict[str, Any]]:
+    """The JSON of two rollouts of a task with code, a formula, an observation that is a dictionary, and the reasons of
+    their score.
+    """
+
+    def rollout(second: str, explanation: str, negative: bool, reward: float) -> dict[str, Any]:
+        checks = [
+            {"name": "positive", "passed": True, "detail": ""},
+            {"name": "negative", "passed": negative, "detail": "" if negative else "got -1, expected 1"},
+        ]
+        first = "I return $\\frac{1}{2}$ of it:\n```python\ndef half(x):\n    return x / 2\n```\n"
+        turns = [
+            Turn({"path": "C:\\temp\nsecond line", "size": 3}, first),
+            Turn("And its size?", second, reward=reward),
+        ]
+        ends = {"terminated": True, "stop_reason": "solved" if reward else "lost"}
+        data = Trajectory("code:Sample", group_id="0123456789abcdef", turns=turns, **ends).to_json()
+        data["turns"][-1] |= {"explanation": explanation, "checks": checks}
+        return data
+
+    return [
+        rollout("return abs(x)", "All tests pass.", True, 1.0),
+        rollout("return x", "The tests fail for negative numbers.", False, 0.0),
+    ]
+
+
 def failed() -> Trajectory:
     turn = Turn("Sort the list.", "def f(x): ...", reward=None)
     why = "SandboxError: the fork server died"
@@ -99,10 +125,11 @@ def varied(count: int = 40) -> list[Trajectory]:
     return [*plain, with_tools(), failed()]
 
 
-def write_run(folder: Path, trajectories: list[Trajectory], updates: int = 30) -> Path:
-    """A folder like that of a training run."""
+def write_run(folder: Path, episodes: list[Any], updates: int = 30) -> Path:
+    """A folder like that of a training run, of trajectories or their JSON."""
     folder.mkdir(parents=True)
-    write_jsonl(folder / "trajectories.jsonl", trajectories)
+    data = [episode if isinstance(episode, dict) else episode.to_json() for episode in episodes]
+    (folder / "trajectories.jsonl").write_text("".join(json.dumps(line) + "\n" for line in data))
     rng, lines = random.Random(0), []
     for update in range(1, updates + 1):
         share = min(1.0, 0.2 + 0.7 * update / updates + rng.uniform(-0.08, 0.08))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +14,9 @@ from typing import Any
 import pytest
 from browser import Browser, missing
 from hostile import STRINGS, trajectory
-from recorded import auction, varied, write_run
+from recorded import auction, explained, guessing, varied, write_run
 
-from gem.trajectory import write_jsonl
+from gem.trajectory import Trajectory, Turn, write_jsonl
 from gem.viewer import server
 from gem.viewer.page import build_file
 from gem.viewer.recordings import Recordings
@@ -63,14 +65,26 @@ def fill(page: Browser, name: str, value: Any) -> None:
 
 
 def listed(page: Browser) -> list[int]:
-    links = page.run("return [...document.querySelectorAll('#rows a')].map((link) => link.getAttribute('href'))")
-    return [int(link.removeprefix("#ep")) for link in links]
+    rows = page.run("return [...document.querySelectorAll('#rows a')].map((link) => link.id)")
+    return [int(row.removeprefix("row-")) + 1 for row in rows]
+
+
+def address(page: Browser | Path, number: int, more: str = "") -> str:
+    """The address of an episode of a page, or of the page of a recording's folder."""
+    if isinstance(page, Path):
+        return f"#episode={Recordings([page]).rows[number - 1]['key']}{more}"
+    script = "return JSON.parse(document.getElementById('data').textContent).rows[arguments[0]].key"
+    return f"#episode={page.run(script, number - 1)}{more}"
+
+
+def beside(page: Browser, number: int) -> str:
+    return address(page, number).replace("#episode", "&beside")
 
 
 def test_all_episodes_are_listed_with_curves_and_scores(page: Browser):
     assert listed(page) == list(range(1, COUNT + 1))
     assert page.text("#count") == "40 episodes"
-    assert page.run("return document.querySelectorAll('svg path').length") == 3
+    assert page.run("return document.querySelectorAll('svg.curve path').length") == 3
     assert page.run("return document.querySelectorAll('#scores tbody tr').length") == 3
 
 
@@ -100,62 +114,154 @@ def test_episodes_are_sorted_by_a_field(page: Browser):
     fill(page, "order", "turns")
     fill(page, "descending", True)
     assert all(n % 4 == 0 for n in listed(page)[:8])
+    page.run("document.querySelector('#heads .turns').click()")  # the other way round
+    assert all(n % 4 == 1 for n in listed(page)[:8])
+
+
+def test_a_result_shows_its_episodes(page: Browser):
+    page.run("document.querySelectorAll('#scores tbody button')[1].click()")
+    page.run_async("setTimeout(arguments[0], 100)")
+    assert listed(page) == [39]
+
+
+def test_a_row_names_the_outcome_the_task_the_reward_and_the_turns(page: Browser):
+    row = page.text("#row-38")
+    for text in ("solved", "What is 6 times 7?", "row 7", "math:Sample", "1", "3"):
+        assert text in row
+    assert not re.search("[0-9a-f]{16}", page.text("#rows"))
 
 
 def test_a_link_to_a_turn_opens_it(browser: Browser, file: Path):
-    browser.open(file, "#ep39-t3")
-    assert browser.text("h2") == "Episode 39: solved, reward 1, 3 turns"
+    browser.open(file, address(file.parent, 39, "&turn=3"))
+    assert browser.text("#detail h2") == "What is 6 times 7?"
+    assert browser.text(".eyebrow").replace("\n", "") == "math:Sampleserved-modelrow 7"
+    facts = browser.run("return [...document.querySelectorAll('.facts dd')].map((fact) => fact.innerText)")
+    assert [facts[0].split()[-1], *facts[1:3]] == ["solved", "1", "3"]
     assert browser.run("return document.activeElement.id") == "ep39-t3"
     assert browser.run("return document.querySelector('#rows [aria-current]').id") == "row-38"
 
 
 def test_the_conversation_shows_roles_calls_images_rewards_and_the_end(page: Browser):
-    page.go("#ep39")
-    roles = page.run("return [...document.querySelectorAll('.message > h4:first-child')].map((head) => head.innerText)")
+    page.go(address(page, 39))
+    roles = page.run("return [...document.querySelectorAll('.message h4')].map((head) => head.textContent)")
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user", "assistant"]
     shown = page.text("#detail")
     for text in (
-        "python({",
+        "print(6 * 7)",
         "invalid: malformed",
         "python: malformed",
-        "answer 0.9 + format 0.1",
+        "Reward = answer 0.9 + format 0.1",
         "1 oldest turn left out",
-        "End: solved",
+        "31 tokens in",
     ):
         assert text in shown
     assert page.run("return document.querySelector('.message img').naturalWidth") == 1
-    page.go("#ep40")
-    assert "SandboxError: the fork server died" in page.text("#detail")
+    page.go(address(page, 40))
+    assert "SandboxError: the fork server died" in page.text(".why")
+
+
+@pytest.fixture
+def reasons(browser: Browser, tmp_path: Path) -> Iterator[Browser]:
+    """The viewer with two rollouts of a task that say why they have their score, and another episode."""
+    run = write_run(tmp_path / "reasons", [*explained(), guessing(1)])
+    path = run / "view.html"
+    path.write_text(build_file(Recordings([run]), Vocabulary()), encoding="utf-8")
+    browser.open(path)
+    yield browser
+    assert browser.problems(path) == []
+
+
+def test_an_episode_says_first_why_it_has_its_score(reasons: Browser):
+    reasons.go(address(reasons, 2))
+    assert "The tests fail for negative numbers." in reasons.text(".why")
+    checks = reasons.run("return [...document.querySelectorAll('.checks li')].map((check) => check.innerText)")
+    assert [re.sub(r"\s+", " ", check) for check in checks] == ["✕ failed: negative got -1, expected 1", "✓ passed: positive"]
+    script = "return document.querySelector('.why').compareDocumentPosition(document.querySelector('.turn'))"
+    assert reasons.run(script) & 4  # the turns follow
+
+
+def test_code_formulas_and_data_are_readable(reasons: Browser):
+    reasons.go(address(reasons, 1))
+    kinds = reasons.run("return [...document.querySelectorAll('.message [class^=code-]')].map((part) => part.className)")
+    assert {"code-keyword", "code-call"} <= set(kinds)
+    assert "C:\\temp\nsecond line" in reasons.run("return document.querySelector('.message dl').textContent")
+    if importlib.util.find_spec("latex2mathml"):
+        assert reasons.run("return document.querySelector('.message math mfrac').textContent") == "12"
+        assert reasons.run("return document.querySelector('.formula').title") == "$\\frac{1}{2}$"
+    reasons.press("r")
+    text = reasons.run("return document.querySelector('.message.assistant pre').textContent")
+    assert text == "I return $\\frac{1}{2}$ of it:\n```python\ndef half(x):\n    return x / 2\n```\n"
+    reasons.press("r")
+
+
+def test_system_and_long_tool_messages_are_folded(page: Browser, browser: Browser, tmp_path: Path):
+    page.go(address(page, 39))
+    assert page.run("return [...document.querySelectorAll('details.message')].map((one) => one.open)") == [True, True]
+    long = [{"role": "system", "content": "Be brief. " * 100}, {"role": "user", "content": "Go."}]
+    run = write_run(tmp_path / "long", [Trajectory("test", turns=[Turn(long, "a")])])
+    (run / "view.html").write_text(build_file(Recordings([run]), Vocabulary()), encoding="utf-8")
+    with Browser() as other:
+        other.open(run / "view.html", address(run, 1))
+        assert other.run("return document.querySelector('details.message').open") is False
 
 
 def test_a_link_to_an_episode_far_down_shows_its_row(browser: Browser, tmp_path: Path):
     write_jsonl(tmp_path / "a.jsonl", varied(450))
     (tmp_path / "a.html").write_text(build_file(Recordings([tmp_path / "a.jsonl"]), Vocabulary()), encoding="utf-8")
-    browser.open(tmp_path / "a.html", "#ep430")
+    browser.open(tmp_path / "a.html", address(tmp_path / "a.jsonl", 430))
     assert len(listed(browser)) == 450
     box = browser.run("return document.getElementById('row-429').getBoundingClientRect().toJSON()")
     assert 0 < box["top"] < box["bottom"] < 800
 
 
 def test_the_keyboard_moves_between_episodes_turns_and_views(page: Browser):
+    first, second = address(page, 1), address(page, 2)
     page.press("j", "j")
-    assert page.run("return location.hash") == "#ep2"
+    assert page.run("return location.hash") == second
     page.press("k", "n", "n")
-    assert page.run("return location.hash") == "#ep1-t2"
+    assert page.run("return location.hash") == f"{first}&turn=2"
     page.press("p", "t")
-    assert page.run("return location.hash") == "#ep1-t1-tokens"
+    assert page.run("return location.hash") == f"{first}&turn=1&view=tokens"
     page.press("ESCAPE")
     assert page.run("return [location.hash, document.activeElement.id]") == ["", "row-0"]
     page.press("/", "fork server")
     page.run_async("setTimeout(arguments[0], 250)")
     page.press("ENTER")
-    assert page.run("return location.hash") == "#ep40"
+    assert page.run("return location.hash") == address(page, 40)
     page.press("ESCAPE", "ENTER")
     assert page.run("return document.activeElement.tagName") == "H2"
 
 
+def test_buttons_and_swipes_move_to_the_next_and_the_previous_episode(page: Browser):
+    page.go(address(page, 1))
+    assert page.run("return document.querySelector('.previous').disabled")
+    page.run("document.querySelector('.next').click()")
+    page.run_async("setTimeout(arguments[0], 60)")
+    assert page.run("return location.hash") == address(page, 2)
+    swipe = """
+        const [from, to, done] = arguments;
+        const target = document.querySelector("h2");
+        const touch = (clientX) => new Touch({identifier: 1, target, clientX, clientY: 300});
+        target.dispatchEvent(new TouchEvent("touchstart", {bubbles: true, touches: [touch(from)]}));
+        target.dispatchEvent(new TouchEvent("touchend", {bubbles: true, changedTouches: [touch(to)]}));
+        setTimeout(done, 60);"""
+    page.run_async(swipe, 300, 100)
+    assert page.run("return location.hash") == address(page, 3)
+    page.run_async(swipe, 100, 300)
+    page.run_async(swipe, 100, 130)  # too short
+    assert page.run("return location.hash") == address(page, 2)
+
+
+def test_equal_episodes_have_addresses_of_their_own(browser: Browser, tmp_path: Path):
+    run = write_run(tmp_path / "equal", [guessing(1), guessing(1), guessing(2)])
+    (run / "view.html").write_text(build_file(Recordings([run]), Vocabulary()), encoding="utf-8")
+    browser.open(run / "view.html")
+    browser.press("j", "j", "j")
+    assert browser.run("return document.querySelector('[aria-current]').id") == "row-2"
+
+
 def test_tokens_are_shaded_by_probability_and_marked_by_the_loss_mask(page: Browser):
-    page.go("#ep2-tokens")
+    page.go(address(page, 2, "&view=tokens"))
     tokens = page.run(
         "return [...document.querySelectorAll('pre .sampled')].map((token) =>"
         " [parseFloat(token.style.getPropertyValue('--p')), token.classList.contains('unmasked'), token.title])"
@@ -167,12 +273,33 @@ def test_tokens_are_shaded_by_probability_and_marked_by_the_loss_mask(page: Brow
 
 
 def test_two_rollouts_of_one_task_stand_side_by_side(page: Browser):
-    page.go("#ep2")
-    assert page.run("return document.querySelectorAll('.tools option').length") == 6  # seed 1: 1, 8, … and "no other"
-    page.go("#ep2-vs9")
-    heads = page.run("return [...document.querySelectorAll('h2')].map((head) => head.innerText.slice(0, 9))")
-    assert heads == ["Episode 2", "Episode 9"]
-    assert "The replies differ from turn 1 on." in page.text(".tools")
+    page.go(address(page, 2))
+    assert page.run("return document.querySelectorAll('.toolbar option').length") == 6  # seed 1: 1, 8, … and a title
+    page.go(address(page, 2) + beside(page, 9))
+    about = page.run("return [...document.querySelectorAll('.eyebrow')].map((one) => one.lastChild.innerText)")
+    assert about == ["episode 2", "episode 9"]
+    assert page.text("#difference") == "First difference: turn 1"
+    marked = page.run("return [...document.querySelectorAll('.side mark')].map((mark) => mark.textContent)")
+    assert marked
+
+
+def test_equal_turns_of_two_rollouts_are_folded(reasons: Browser):
+    reasons.go(address(reasons, 1) + beside(reasons, 2))
+    assert reasons.text(".comparison summary") == "Turn 1 is the same"
+    assert reasons.text("#difference") == "First difference: turn 2"
+    words = reasons.run("return [...document.querySelectorAll('mark')].map((mark) => mark.textContent)")
+    assert words == ["abs(", ")"]
+
+
+def test_a_link_to_a_task_lists_its_rollouts(reasons: Browser):
+    reasons.go("#task=0123456789abcdef")
+    assert listed(reasons) == [1, 2]
+    assert "2 rollouts, 1 solved" in reasons.text("#task")
+    reasons.run("[...document.querySelectorAll('#task a')].at(-1).click()")
+    reasons.run_async("setTimeout(arguments[0], 100)")
+    assert reasons.run("return location.hash") == address(reasons, 1) + beside(reasons, 2)
+    reasons.go("#")
+    assert listed(reasons) == [1, 2, 3]
 
 
 @pytest.fixture
@@ -187,12 +314,12 @@ def games(browser: Browser, tmp_path: Path) -> Iterator[Browser]:
 
 
 def test_the_agents_of_a_game_stand_side_by_side_with_what_each_has_seen(games: Browser):
-    games.go("#ep4")
-    assert games.text("h2") == "Episode 4, bidder_2: finished, reward 0, 2 turns"
-    games.run("[...document.querySelectorAll('.tools button')].find((b) => b.innerText === 'All 3 agents').click()")
-    games.go("#ep4-all")
-    heads = games.run("return [...document.querySelectorAll('h2')].map((head) => head.innerText.split(':')[0])")
-    assert heads == ["Episode 5, bidder_0", "Episode 6, bidder_1", "Episode 4, bidder_2"]
+    games.go(address(games, 4))
+    assert games.text(".eyebrow").startswith("bidder_2")
+    games.run("[...document.querySelectorAll('.toolbar button')].find((b) => b.innerText === 'All 3 agents').click()")
+    games.go(address(games, 4, "&agents=all"))
+    heads = games.run("return [...document.querySelectorAll('.eyebrow')].map((one) => one.firstChild.innerText)")
+    assert heads == ["bidder_0", "bidder_1", "bidder_2"]
     cards = games.run(
         "return [...document.querySelectorAll('.episode')].map((one) => one.querySelector('h4').innerText)"
     )
@@ -206,10 +333,10 @@ def test_the_agents_of_a_game_stand_side_by_side_with_what_each_has_seen(games: 
 
 
 def test_labels_and_notes_are_kept_and_exported(page: Browser, file: Path):
-    page.go("#ep3")
+    page.go(address(page, 3))
     page.run("document.querySelector('.note input').focus()")
     page.press("good", "TAB", "A note.")
-    page.open(file, "#ep3")
+    page.open(file, address(page, 3))
     assert "“good”" in page.text("#row-2")
     fill(page, "labeled", True)
     assert listed(page) == [3]
@@ -238,15 +365,31 @@ def test_colors_follow_the_system_and_the_switch(page: Browser, file: Path):
 
 def test_a_phone_shows_the_list_or_the_episode_without_scrolling_sideways(file: Path):
     with Browser(390, 844, phone=True) as phone:
-        for address, visible, hidden in [
+        phone.open(file)
+        for part, visible, hidden in [
             ("", "#list", "#detail"),
-            ("#ep39", "#detail", "#list"),
-            ("#ep2-tokens", "h2", "#list"),
+            (address(phone, 39), "#detail", "#list"),
+            (address(phone, 2, "&view=tokens"), "#detail h2", "#list"),
+            (address(phone, 2) + beside(phone, 9), "#difference", "#list"),
         ]:
-            phone.open(file, address)
+            phone.open(file, part)
             shown = "return document.querySelector(arguments[0]).offsetParent !== null"
             assert phone.run(shown, visible) and not phone.run(shown, hidden)
             assert phone.run("return document.documentElement.scrollWidth") <= 390
+        phone.open(file)
+        assert "score" in phone.run("return getComputedStyle(document.querySelector('.scores td:nth-of-type(2)'), '::before').content")
+        assert phone.text(".scores td:nth-of-type(2)")
+
+
+def test_printing_opens_what_is_folded(page: Browser):
+    page.go(address(page, 39))
+    is_open = "return [...document.querySelectorAll('#detail details')].map((one) => one.open)"
+    before = page.run(is_open)
+    assert not all(before)
+    page.run("dispatchEvent(new Event('beforeprint'))")
+    assert all(page.run(is_open))
+    page.run("dispatchEvent(new Event('afterprint'))")
+    assert page.run(is_open) == before
 
 
 class HostileVocabulary(Vocabulary):
@@ -266,7 +409,8 @@ VISIT = """
         for (const address of addresses) {
             location.hash = address;
             await new Promise((resume) => setTimeout(resume, 30));
-            texts.push([...document.querySelectorAll(".message pre")].at(-2).textContent.toWellFormed());
+            const replies = document.querySelectorAll(".message.assistant pre.text, .message pre.tokens");
+            texts.push([...replies].at(-1).textContent.toWellFormed());
         }
         done([texts, window.pwned ?? null, [...document.querySelectorAll("*")].map((node) => node.tagName)]);
     })();"""
@@ -282,7 +426,8 @@ def test_hostile_text_neither_runs_nor_loads_anything(policy: bool, browser: Bro
     html = build_file(Recordings([folder]), HostileVocabulary())
     page.write_text(html if policy else html.replace("Content-Security-Policy", "None"), encoding="utf-8")
     browser.open(page)
-    addresses = [f"#ep{n}{view}" for n in range(1, len(STRINGS) + 1) for view in ("", "-tokens")]
+    keys = [row["key"] for row in Recordings([folder]).rows]
+    addresses = [f"#episode={key}{view}" for key in keys for view in ("", "&view=tokens")]
     texts, pwned, tags = browser.run_async(VISIT, addresses)
     assert pwned is None
     assert not {"IFRAME", "BASE", "VIDEO", "MATH", "ANIMATE"} & set(tags)
@@ -292,12 +437,14 @@ def test_hostile_text_neither_runs_nor_loads_anything(policy: bool, browser: Bro
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("address", ["", "#ep39", "#ep2-tokens", "#ep2-vs9"])
-def test_axe_finds_no_serious_violation(address: str, scheme: str, page: Browser, file: Path):
+@pytest.mark.parametrize("view", ["results", "episode", "tokens", "compared", "task"])
+def test_axe_finds_no_serious_violation(view: str, scheme: str, page: Browser, file: Path):
     if not AXE.is_file():
         pytest.skip("axe-core is not installed; `make test-viewer` installs it with npm")
     page.prefer(scheme)
-    page.open(file, address)
+    second = address(page, 2)
+    views = {"results": "", "episode": address(page, 39), "tokens": second + "&view=tokens", "task": "#task=seed%201"}
+    page.open(file, {**views, "compared": second + beside(page, 9)}[view])
     page.run("for (const details of document.querySelectorAll('details')) details.open = true")
     page.run(AXE.read_text(encoding="utf-8"))
     found = page.run_async("axe.run().then((result) => arguments[0](result.violations))")
@@ -312,8 +459,8 @@ def test_a_server_pages_through_episodes(browser: Browser, tmp_path: Path, monke
     with server.ViewerServer(Recordings([tmp_path / "a.jsonl"]), Vocabulary(), port=0) as serving:
         thread = threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        browser.open(serving.url, "#ep39-t2")
-        assert browser.text("h2") == "Episode 39: solved, reward 1, 3 turns"
+        browser.open(serving.url, address(tmp_path / "a.jsonl", 39, "&turn=2"))
+        assert browser.text("#detail h2") == "What is 6 times 7?"
         assert listed(browser) == list(range(1, COUNT + 1))
         fill(browser, "text", "Fork Server")
         assert listed(browser) == [40]

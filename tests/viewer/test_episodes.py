@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from recorded import PIXEL, failed, guessing, with_tools
+from recorded import PIXEL, explained, failed, guessing, with_tools
 
 from gem.errors import BadValue
 from gem.trajectory import Trajectory, Turn
@@ -43,7 +43,7 @@ def test_the_agents_of_a_game_have_one_task_and_names_of_their_own():
 def test_tool_calls_are_shown_with_their_errors():
     first, second, _ = body(with_tools())["turns"]
     assert first["calls"] == []
-    assert second["calls"] == [{"name": "python", "arguments": "null", "fault": "malformed"}]
+    assert second["calls"] == [{"name": "python", "arguments": None, "fault": "malformed"}]
 
 
 def test_a_failed_episode_has_a_kind_of_failure_and_no_reward():
@@ -97,7 +97,7 @@ def test_a_reply_shows_reasoning_and_native_calls():
     assert body(with_tools())["turns"][0]["reply"] == {
         "role": "assistant",
         "text": "",
-        "calls": [{"name": "python", "arguments": '{"code": "print(6 * 7)"}'}],
+        "calls": [{"name": "python", "arguments": {"code": "print(6 * 7)"}}],
         "reasoning": "Multiply.",
     }
 
@@ -121,12 +121,43 @@ def test_a_tool_result_and_a_list_of_messages_keep_their_roles():
             {"text": "Look.\n[image: https://host/a.png]"},
         ),
         ({"text": "a", "images": ["data:image/svg+xml,<svg/>"]}, {"text": "a\n[image: data:image/svg+xml,<svg/>]"}),
-        ({"board": [1]}, {"text": '{\n "board": [\n  1\n ]\n}'}),
-        (None, {"text": "null"}),
+        ({"board": [1], "path": "C:\\a\nb"}, {"text": "", "data": {"board": [1], "path": "C:\\a\nb"}}),
+        ({"id": 2**60}, {"text": "", "data": {"id": str(2**60)}}),
+        (None, {"text": "", "data": None}),
     ],
 )
-def test_images_are_embedded_or_named_and_other_data_is_shown_as_json(observation: Any, shown: dict[str, Any]):
+def test_images_are_embedded_or_named_and_other_data_is_kept(observation: Any, shown: dict[str, Any]):
     assert messages(observation, "user") == [{"role": "user", **shown}]
+
+
+@pytest.mark.parametrize(
+    ("observation", "title"),
+    [
+        ("Solve $x^2 = 4$.\n\nThink.", "Solve x^2 = 4.\n\nThink."),
+        ([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Go."}], "Go."),
+        ({"text": "Look.", "images": []}, "Look."),
+        ({"question": "Why?", "n": 3}, "Why?"),
+        ("", ""),
+    ],
+)
+def test_a_title_is_the_beginning_of_the_message_of_the_user(observation: Any, title: str):
+    assert row(Trajectory(turns=[Turn(observation, "a")]))["title"] == title
+
+
+def test_an_episode_says_why_it_has_its_score():
+    first, second = (body_of(data)["why"] for data in explained())
+    assert first["explanation"] == "All tests pass." and [check["passed"] for check in first["checks"]] == [True, True]
+    assert second["checks"][1] == {"name": "negative", "passed": False, "detail": "got -1, expected 1"}
+    assert body(guessing(1))["why"] == {}
+
+
+@pytest.mark.parametrize("checks", [3, "x", [None], [{"passed": 1}], {"name": "a", "passed": "yes"}], ids=str)
+def test_checks_of_another_shape_are_text_and_pass_only_with_true(checks: Any):
+    data = guessing(1).to_json()
+    data["turns"][-1] |= {"checks": checks, "explanation": {"a": 1}}
+    why = body_of(data)["why"]
+    assert all(check["passed"] is False for check in why.get("checks", []))
+    assert why["explanation"] == '{\n "a": 1\n}'
 
 
 def test_numbers_that_json_lacks_are_shown_as_text():

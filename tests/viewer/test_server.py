@@ -63,7 +63,7 @@ def test_a_body_is_read_by_its_number(get: Get, file: Path):
 def test_search_finds_texts_and_not_the_names_of_fields(get: Get):
     assert get("/search?q=What+is+6+TIMES")[1] == [10]
     assert get("/search?q=fork+server")[1] == [11]
-    assert get("/search?q=%22code%22")[1] == [10]
+    assert get("/search?q=print%286")[1] == [10]
     assert get("/search?q=logprobs")[1] == []
 
 

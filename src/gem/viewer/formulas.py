@@ -39,6 +39,10 @@ _ELEMENTS = frozenset(
     "math mrow mi mn mo mtext mspace mfrac msqrt mroot msup msub msubsup munder mover munderover mtable mtr mtd mstyle "
     "mpadded mphantom menclose".split()
 )
+_CHILDREN = {
+    **dict.fromkeys(("mfrac", "mroot", "msup", "msub", "munder", "mover"), 2),
+    **dict.fromkeys(("msubsup", "munderover"), 3),
+}
 _ATTRIBUTES = frozenset(
     "display displaystyle scriptlevel stretchy fence form accent movablelimits linethickness columnalign mathvariant "
     "notation width minsize maxsize".split()
@@ -141,6 +145,8 @@ def _tree(element: Any, depth: int) -> Any:
     text = html.unescape(element.text or "").strip("\n\t\r ")
     if element.tag not in _ELEMENTS or depth == 0 or "\\" in text or (element.tag == "mi" and text == "&"):
         raise ValueError(element.tag)
+    if len(element) != _CHILDREN.get(element.tag, len(element)):
+        raise ValueError(f"{element.tag} has {len(element)} children")
     children = [_tree(child, depth - 1) for child in element]
     kept = {
         name: value
