@@ -97,27 +97,26 @@ function parts(turns) {
 
 // A bar per turn, as high as its reward; a dot marks an invalid action or a tool error.
 function timeline(n, turns) {
-  if (turns.length < 2) return null;
   const rewards = turns.map((turn) => (typeof turn.reward === "number" ? turn.reward : 0));
+  const faults = turns.map((turn) => turn.invalid || turn.calls.some((call) => call.fault));
+  if (turns.length < 2 || !(rewards.some(Boolean) || faults.some(Boolean))) return null;
   const [high, low] = [Math.max(0, ...rewards), Math.min(0, ...rewards)];
-  const wide = Math.max(2, Math.min(18, 640 / turns.length)), tall = 40;
+  const wide = Math.max(2, Math.min(18, 640 / turns.length)), tall = rewards.some(Boolean) ? 40 : 2;
   const at = (y) => 4 + tall * (high - y) / (high - low || 1);
   const bars = turns.map((turn, k) => {
     const reward = rewards[k];
-    const faulty = turn.invalid || turn.calls.some((call) => call.fault);
     const title = `Turn ${k + 1}: reward ${number(turn.reward)}${turn.invalid ? `, invalid: ${words(turn.invalid)}` : ""}`;
     const [top, bottom] = [at(Math.max(0, reward)), at(Math.min(0, reward))];
     return svg("a", { href: link({ ...route, n, turn: k }), "aria-label": title, tabindex: turns.length > 40 ? -1 : 0 },
       svg("title", {}, title), svg("rect", { class: "hit", x: wide * k, y: 0, width: wide, height: tall + 16 }),
       svg("rect", { class: reward > 0 ? "good" : reward < 0 ? "bad" : "none", x: wide * k + wide * 0.15, width: wide * 0.7,
         y: reward ? top : at(0) - 1, height: reward ? Math.max(2, bottom - top) : 2, rx: 1 }),
-      ...(faulty ? [svg("circle", { class: "warn", cx: wide * (k + 0.5), cy: tall + 12, r: Math.min(2.5, wide / 3) })] : []));
+      ...(faults[k] ? [svg("circle", { class: "warn", cx: wide * (k + 0.5), cy: tall + 12, r: Math.min(2.5, wide / 3) })] : []));
   });
   const chart = svg("svg", { viewBox: `0 0 ${wide * turns.length} ${tall + 16}`, width: wide * turns.length, height: tall + 16,
     role: "group", "aria-label": "Reward by turn" }, ...bars);
   return el("figure", { class: "timeline" }, el("div", {}, chart),
-    el("figcaption", {}, "Reward by turn", turns.some((turn) => turn.invalid || turn.calls.some((call) => call.fault)) &&
-      [" · ", el("span", { class: "warn" }, "●"), " invalid action or tool error"]));
+    el("figcaption", {}, "Reward by turn", faults.some(Boolean) && [" · ", el("span", { class: "warn" }, "●"), " invalid action or tool error"]));
 }
 
 function noteFields(row) {

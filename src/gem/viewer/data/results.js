@@ -107,7 +107,7 @@ function scoreTable(columns, runs) {
 function curves() {
   const names = { success: "success rate", reward: "mean reward", turns_when_won: "turns of won episodes" };
   return [...Map.groupBy(data.curve, (point) => point.run)].flatMap(([run, points]) =>
-    Object.entries(names).map(([field, label]) => curve(run, points, field, label)));
+    Object.entries(names).map(([field, label]) => curve(run.split("/").at(-1), points, field, label)));
 }
 
 function curve(run, points, field, label) {
@@ -142,6 +142,6 @@ function taskPanel(numbers) {
     el("p", { class: "eyebrow" }, [first.env, labelOf(first)].filter(Boolean).join(" · ")),
     el("h2", { tabindex: "-1" }, titleOf(first)),
     el("p", { class: "soft" }, `${plural(numbers.length, "rollout")}, ${solved} solved`),
-    el("p", { class: "bar" }, el("a", { class: "button", href: "#" }, "← All episodes"),
+    el("p", { class: "actions" }, el("a", { class: "button", href: "#" }, "← All episodes"),
       rival && el("a", { class: "button", href: link({ n: first.n, vs: rival.n }) }, "Compare two rollouts")));
 }

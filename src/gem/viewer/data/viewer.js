@@ -144,7 +144,7 @@ async function refresh() {
   if (now !== latest) return;
   const within = (row) => (!chosen.least || (row.reward != null && row.reward >= +chosen.least)) &&
     (!chosen.most || (row.reward != null && row.reward <= +chosen.most));
-  shown = [...rows.keys()].filter((n) => (!text || found.has(n)) && within(rows[n]) && (route.task == null || isOf(rows[n], route.task)) &&
+  shown = [...rows.keys()].filter((n) => (!text || found.has(n)) && within(rows[n]) && (scope == null || isOf(rows[n], scope)) &&
     Object.keys(SELECTS).every((name) => !chosen[name] || String(rows[n][name]) === chosen[name]) &&
     Object.entries(FLAGS).every(([name, [, test]]) => !chosen[name] || test(rows[n])));
   if (chosen.order !== "n") shown.sort(by(chosen.order));
@@ -232,13 +232,17 @@ const isOf = (row, task) => row.group === task || row.task === task;
 // Changes the address without an entry in the history, so that "back" leaves the viewer after many steps.
 const go = (change) => location.replace(link(change));
 
+let scope = null; // the task whose rollouts are listed; null for those of all tasks
 let drawn = ""; // what the detail shows, so that moving between its turns does not draw it again
 
 async function open() {
   if (location.hash === "#list") return;
   const before = route;
   route = readRoute();
-  if (route.task !== before.task && route.n == null) await refresh();
+  if (route.n == null && route.task !== scope) {
+    scope = route.task;
+    await refresh();
+  }
   document.body.classList.toggle("reading", route.n != null);
   document.body.classList.toggle("task", route.task != null);
   for (const old of document.querySelectorAll("#rows [aria-current]")) old.removeAttribute("aria-current");
