@@ -20,7 +20,7 @@ from front_door import FAMILIES, ROOT, STORED, output, run_commands
 from gem.policies import oracle
 
 TASKS = 100
-EPISODE = "#ep140-t3"  # the oracle at the desk
+EPISODE = "#episode=140&turn=3"  # the oracle at the desk
 IMAGES = ROOT / "docs" / "images"
 THEMES = {  # background, text and curve, as on GitHub
     "light": ("#ffffff", "#1f2328", "#0969da"),

@@ -1,6 +1,6 @@
 """Take the screenshots of docs/viewer.md: python scripts/viewer_screenshots.py [FOLDER]
 
-Two imitated models are evaluated in five environments: they repeat the oracle's replies, and make mistakes now and then.
+Two imitated models are evaluated in five environments: they repeat the oracle's replies, with some mistakes.
 FOLDER is for the pictures; default: docs/images. Needs the extras [eval,math,viewer], and Chromium, its driver and
 selenium (see `make test-viewer`).
 """
@@ -45,11 +45,19 @@ def imitation(mistakes: float, actions: dict[str, list[str]]) -> Callable[[Any],
         messages = request.body["messages"]
         first = next(message["content"] for message in messages if message["role"] == "user")
         known, k = actions.get(first, []), sum(message["role"] == "assistant" for message in messages)
-        family = next((name for name, word in (("math", "boxed{}"), ("code", "```"), ("logic", "Rules:")) if word in first), "")
+        family = next(
+            (name for name, word in (("math", "boxed{}"), ("code", "```"), ("logic", "Rules:")) if word in first), ""
+        )
         rng = random.Random(f"{first[:2000]} {k} {mistakes}")
         if not known or rng.random() < mistakes:
-            wrong = {"math": "\\boxed{\\frac{1}{2}}", "code": "```python\nprint(0)\n```", "logic": "<answer>Unknown</answer>"}
-            return THOUGHTS.get(family, "") + wrong.get(family, "\\boxed{1}" if "integer" in first else "Is there anything else?")
+            wrong = {
+                "math": "\\boxed{\\frac{1}{2}}",
+                "code": "```python\nprint(0)\n```",
+                "logic": "<answer>Unknown</answer>",
+            }
+            return THOUGHTS.get(family, "") + wrong.get(
+                family, "\\boxed{1}" if "integer" in first else "Is there anything else?"
+            )
         return THOUGHTS.get(family, "") + known[min(k, len(known) - 1)]
 
     return reply

@@ -68,7 +68,7 @@ def main() -> None:
         for name, document, address, width, height in (
             ("forms", forms(), "", 620, 230),
             ("webshop", webshop(), "", 820, 540),
-            ("wiki", wiki(Path("game.jsonl")), "#ep1", 900, 560),
+            ("wiki", wiki(Path("game.jsonl")), "#episode=1", 900, 560),
         ):
             page = Path(folder, f"{name}.html")
             page.write_text(document, encoding="utf-8")

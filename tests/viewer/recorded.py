@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from gem.trajectory import Trajectory, Turn, write_jsonl
+from gem.trajectory import Trajectory, Turn
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 WORDS = ["the", "secret", "lies", "above", "a", "low", "guess", "below", "high", "one", "so", "take", "middle"]

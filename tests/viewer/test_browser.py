@@ -175,14 +175,19 @@ def test_an_episode_says_first_why_it_has_its_score(reasons: Browser):
     reasons.go(address(reasons, 2))
     assert "The tests fail for negative numbers." in reasons.text(".why")
     checks = reasons.run("return [...document.querySelectorAll('.checks li')].map((check) => check.innerText)")
-    assert [re.sub(r"\s+", " ", check) for check in checks] == ["✕ failed: negative got -1, expected 1", "✓ passed: positive"]
+    assert [re.sub(r"\s+", " ", check) for check in checks] == [
+        "✕ failed: negative got -1, expected 1",
+        "✓ passed: positive",
+    ]
     script = "return document.querySelector('.why').compareDocumentPosition(document.querySelector('.turn'))"
     assert reasons.run(script) & 4  # the turns follow
 
 
 def test_code_formulas_and_data_are_readable(reasons: Browser):
     reasons.go(address(reasons, 1))
-    kinds = reasons.run("return [...document.querySelectorAll('.message [class^=code-]')].map((part) => part.className)")
+    kinds = reasons.run(
+        "return [...document.querySelectorAll('.message [class^=code-]')].map((part) => part.className)"
+    )
     assert {"code-keyword", "code-call"} <= set(kinds)
     assert "C:\\temp\nsecond line" in reasons.run("return document.querySelector('.message dl').textContent")
     if importlib.util.find_spec("latex2mathml"):

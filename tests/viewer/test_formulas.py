@@ -60,7 +60,10 @@ def test_a_formula_has_its_place_in_units_of_javascript():
 @needs_library
 def test_a_body_gets_the_formulas_of_its_messages():
     body = rendered("Compute $\\frac{1}{2}$.", "Now $$x$$")
-    assert [turn["observation"][0].get("math") for turn in body["turns"]] == [{"text": [[8, 21, 0]]}, {"text": [[4, 9, 1]]}]
+    assert [turn["observation"][0].get("math") for turn in body["turns"]] == [
+        {"text": [[8, 21, 0]]},
+        {"text": [[4, 9, 1]]},
+    ]
     assert body["formulas"] == [["ath", FRACTION], ["ath", {"display": "block"}, ["i", "x"]]]
     assert "formulas" not in rendered("No formula, for $5.")
 

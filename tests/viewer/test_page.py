@@ -82,7 +82,10 @@ def test_the_viewer_names_no_address_and_writes_no_html(name: str):
     for namespace in ("http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML"):
         text = text.replace(namespace, "")
     assert not re.search(r"https?:|//[a-z]+\.|url\(|@import", text)
-    assert not re.search(r"(inner|outer|Adjacent)HTML|setHTML|createContextualFragment|document\.write|\beval\(|new Function|DOMParser", text)
+    assert not re.search(
+        r"(inner|outer|Adjacent)HTML|setHTML|createContextualFragment|document\.write|\beval\(|new Function|DOMParser",
+        text,
+    )
 
 
 def test_placeholders_in_the_data_are_left_alone(tmp_path: Path):

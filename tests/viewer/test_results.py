@@ -35,7 +35,9 @@ def test_the_results_of_an_evaluation_are_those_of_its_report(evaluation: Path):
         assert (cell["name"], cell["env"]) == (env["name"], env["id"])
         for column in shown["columns"]:
             expected = env[column["key"]]
-            expected = {name: expected[name] for name in ("value", "low", "high")} if isinstance(expected, dict) else expected
+            expected = (
+                {name: expected[name] for name in ("value", "low", "high")} if isinstance(expected, dict) else expected
+            )
             assert cell["values"][column["key"]] == expected, column["key"]
 
 
@@ -75,5 +77,8 @@ def test_a_failure_counts_unless_a_later_attempt_repaired_it(tmp_path: Path):
 def test_a_plain_file_has_results_by_environment(tmp_path: Path):
     write_jsonl(tmp_path / "a.jsonl", [guessing(1), with_tools()])
     cells = results(tmp_path / "a.jsonl")["cells"]
-    assert [(cell["name"], cell["run"]) for cell in cells] == [("game:GuessTheNumber-v0-easy", "a.jsonl"), ("math:Sample", "served-model")]
+    assert [(cell["name"], cell["run"]) for cell in cells] == [
+        ("game:GuessTheNumber-v0-easy", "a.jsonl"),
+        ("math:Sample", "served-model"),
+    ]
     assert cells[1]["values"]["tokens_in"] == 31 + 5 + 2

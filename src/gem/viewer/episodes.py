@@ -145,7 +145,11 @@ def _why(turn: Json) -> Json:
     """Return why the episode has its score, as its last turn says: "explanation" and "checks", where there are any."""
     checks = [check for check in _items(turn.get("checks")) if isinstance(check, dict)]
     shown = [
-        {"name": _shown(check.get("name")), "passed": check.get("passed") is True, "detail": _shown(check.get("detail") or "")}
+        {
+            "name": _shown(check.get("name")),
+            "passed": check.get("passed") is True,
+            "detail": _shown(check.get("detail") or ""),
+        }
         for check in checks
     ]
     explanation = {"explanation": _shown(turn["explanation"])} if turn.get("explanation") else {}

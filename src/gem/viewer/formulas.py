@@ -35,18 +35,43 @@ _WORD = re.compile(r"(?:\\[a-zA-Z]+\s*\{[^{}]*\}|\\[a-zA-Z]+)|([a-zA-Z]{4,})")  
 _MACRO = re.compile(r"\\(?:(?:re)?new[a-z]+|provide[a-z]+|DeclareMath[a-zA-Z]+|def|let)(?![a-zA-Z])")
 _ALIGNED = re.compile(r"\\(begin|end)\s*\{(align|gather)ed\}")  # latex2mathml knows them with a star only
 
-_ELEMENTS = frozenset(
-    "math mrow mi mn mo mtext mspace mfrac msqrt mroot msup msub msubsup munder mover munderover mtable mtr mtd mstyle "
-    "mpadded mphantom menclose".split()
-)
+_ELEMENTS = {
+    *(
+        "math",
+        "mrow",
+        "mi",
+        "mn",
+        "mo",
+        "mtext",
+        "mspace",
+        "mfrac",
+        "msqrt",
+        "mroot",
+        "msup",
+        "msub",
+        "msubsup",
+        "munder",
+    ),
+    *("mover", "munderover", "mtable", "mtr", "mtd", "mstyle", "mpadded", "mphantom", "menclose"),
+}
 _CHILDREN = {
     **dict.fromkeys(("mfrac", "mroot", "msup", "msub", "munder", "mover"), 2),
     **dict.fromkeys(("msubsup", "munderover"), 3),
 }
-_ATTRIBUTES = frozenset(
-    "display displaystyle scriptlevel stretchy fence form accent movablelimits linethickness columnalign mathvariant "
-    "notation width minsize maxsize".split()
-)
+_ATTRIBUTES = {
+    *(
+        "display",
+        "displaystyle",
+        "scriptlevel",
+        "stretchy",
+        "fence",
+        "form",
+        "accent",
+        "movablelimits",
+        "linethickness",
+    ),
+    *("columnalign", "mathvariant", "notation", "width", "minsize", "maxsize"),
+}
 _VALUE = re.compile(r"[a-z]{1,16}|\d(?:\.\d{1,3})?(?:em|ex|px)?")  # a word, or a length below 10 em
 
 

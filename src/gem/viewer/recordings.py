@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from os.path import commonprefix
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -114,16 +113,17 @@ class Recordings:
                 self._read[number] += len(line)
 
 
-def _titles(tasks: Iterable[str]) -> dict[str, str]:
+def _titles(tasks: Collection[str]) -> dict[str, str]:
     """Return the title of each task of an environment: its first words after those that all tasks begin with."""
-    tasks = list(tasks)
-    shared = commonprefix(tasks) if len(tasks) > 1 else ""
+    first, last = min(tasks), max(tasks)  # which have in common what all have
+    count = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
+    shared = first[:count]
     start = max(map(shared.rfind, " \n")) + 1  # a word that only begins alike is shown
     return {task: _title(task) if start < _SHARED else "…" + _title(task[start:]) for task in tasks}
 
 
 def _title(task: str) -> str:
-    """Return a task's first paragraph in one line, shortened. A paragraph of a few words is a heading, and not enough."""
+    """Return a task's first paragraph in one line, shortened. A few words, as of a heading, are not enough."""
     paragraph = task.partition("\n\n")[0]
     return shorten(" ".join((paragraph if len(paragraph) >= _HEADING else task).split()), _TITLE)
 

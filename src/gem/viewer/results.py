@@ -53,12 +53,21 @@ def _folder(file: Path) -> Path:
 
 def _cells(folder: Path, rows: Sequence[Json], files: Sequence[Path]) -> list[Json]:
     """Return the cells of a run whose rows have one model."""
-    shared = {"model": rows[0]["model"], "run": folder.name or str(folder), "files": sorted({row["file"] for row in rows})}
+    shared = {
+        "model": rows[0]["model"],
+        "run": folder.name or str(folder),
+        "files": sorted({row["file"] for row in rows}),
+    }
     finished = [row for row in rows if files[row["file"]].name != FAILURES]
     if (report := _report(folder, len(finished))) is not None:
         run = shared | ({} if shared["model"] else {"run": str(report.get("model") or shared["run"])})
         return [
-            {"name": str(env["name"]), "env": str(env["id"]), **run, "values": {c.key: _plain(env.get(c.key)) for c in _SHOWN}}
+            {
+                "name": str(env["name"]),
+                "env": str(env["id"]),
+                **run,
+                "values": {c.key: _plain(env.get(c.key)) for c in _SHOWN},
+            }
             for env in report["envs"]
         ]
     played = {row["episode"] for row in finished}
@@ -67,9 +76,7 @@ def _cells(folder: Path, rows: Sequence[Json], files: Sequence[Path]) -> list[Js
     for row in [*finished, *(row for number, row in failures.items() if number not in played)]:
         tasks = by_env.setdefault(row["env"], {})
         tasks.setdefault(row["task"] or row["key"], []).append(_sample(row))
-    return [
-        {"name": env or "–", "env": env, **shared, "values": _values(env, tasks)} for env, tasks in by_env.items()
-    ]
+    return [{"name": env or "–", "env": env, **shared, "values": _values(env, tasks)} for env, tasks in by_env.items()]
 
 
 def _report(folder: Path, finished: int) -> Json | None:

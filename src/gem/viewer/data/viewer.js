@@ -203,6 +203,7 @@ function reveal(n) {
 }
 
 // ---------------------------------------------------------------- address: #episode=KEY&turn=3&view=tokens&beside=KEY, #task=ID
+// A number of an episode stands for its key.
 
 const NOWHERE = { n: null, turn: null, tokens: false, vs: null, all: false, task: null };
 let route = NOWHERE;
@@ -210,7 +211,7 @@ let numbers = new Map(); // key of an episode in addresses → its number
 
 function readRoute() {
   const asked = new URLSearchParams(location.hash.slice(1));
-  const numberOf = (name) => numbers.get(asked.get(name)) ?? null;
+  const numberOf = (name) => numbers.get(asked.get(name)) ?? (/^\d{1,7}$/.test(asked.get(name)) ? rows[asked.get(name) - 1]?.n : null) ?? null;
   const task = asked.get("task");
   if (task != null && rows.some((row) => isOf(row, task))) return { ...NOWHERE, task };
   const n = numberOf("episode");
