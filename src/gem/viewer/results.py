@@ -20,6 +20,22 @@ from gem.registry import ENV_REGISTRY
 from gem.viewer.episodes import Json
 
 _SHOWN = [column for column in COLUMNS if not column.family]
+# The columns that rows suffice for; of the others, a report tells.
+_COMPUTED = {
+    *(
+        "done",
+        "score",
+        "solved",
+        "turns",
+        "cut",
+        "overflowed",
+        "refused",
+        "invalid",
+        "failed",
+        "tokens_in",
+        "tokens_out",
+    ),
+}
 
 
 def results_of(files: Sequence[Path], rows: Sequence[Json]) -> Json:
@@ -92,7 +108,7 @@ def _report(folder: Path, finished: int) -> Json | None:
 def _values(env: str | None, tasks: Mapping[str, Sequence[Sample | None]]) -> Json:
     spec = ENV_REGISTRY.get(env) if env else None
     samples = EnvSamples(tasks, spec.reward_range if spec else None)
-    return {column.key: _plain(column.compute(samples)) for column in _SHOWN}
+    return {c.key: _plain(c.compute(samples)) if c.key in _COMPUTED else None for c in _SHOWN}
 
 
 def _sample(row: Json) -> Sample:
