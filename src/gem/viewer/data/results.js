@@ -78,7 +78,7 @@ function matrix(columns, runs) {
     });
     table.replaceChildren(el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Environment"),
       runs.map((run) => el("th", { scope: "col" }, run)))), el("tbody", {}, rows));
-    definition.textContent = `${column.name}: ${column.definition}.${isEstimate(data.results.cells[0], column.key) ? " With 95 % intervals over tasks." : ""}`;
+    definition.textContent = `${column.name}: ${column.definition}.${isEstimate(data.results.cells[0], column.key) ? " With 95\u00a0% intervals over tasks." : ""}`;
   };
   choose.addEventListener("input", draw);
   draw();
