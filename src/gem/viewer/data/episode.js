@@ -209,10 +209,16 @@ function messageCard(message, body, agent) {
 // The text of a message: what a model thought before its reply is folded.
 function textOf(text, formulas, trees) {
   if (raw) return longText(text);
+  if (isJson(text)) return longText(text, () => el("span", { class: "block bare" }, highlight(text, "json")));
   const thought = /^\s*(?:<think>)?[^]*?<\/think>\s*/.exec(text.slice(0, 10 * LONG))?.[0] ?? "";
   const shifted = (formulas ?? []).map(([start, end, n]) => [start - thought.length, end - thought.length, n]);
   return [thought && reasoning(thought, formulas, trees),
     thought.length < text.length && longText(text.slice(thought.length), () => styled(text.slice(thought.length), shifted.filter(([start]) => start >= 0), trees))];
+}
+
+function isJson(text) {
+  if (!/^\s*[{[]/.test(text) || text.length > LONG) return false;
+  try { return !!JSON.parse(text); } catch { return false; }
 }
 
 function reasoning(text, formulas, trees) {
