@@ -8,7 +8,7 @@ import pytest
 from recorded import guessing, varied, write_run
 
 from gem.errors import BadValue
-from gem.trajectory import write_jsonl
+from gem.trajectory import Trajectory, Turn, write_jsonl
 from gem.viewer.recordings import Recordings
 
 
@@ -84,3 +84,24 @@ def test_damaged_metrics_are_named_with_their_line(tmp_path: Path):
     (run / "metrics.jsonl").write_text('{"update": 1}\n')
     with pytest.raises(BadValue, match=r"metrics\.jsonl, line 1: not metrics"):
         _ = Recordings([run]).curve
+
+
+def test_the_cost_of_an_episode_is_that_of_the_tokens_at_the_price_of_the_evaluation(tmp_path: Path):
+    episode = guessing(1, turns=2)
+    for turn in episode.turns:
+        turn.usage = {"prompt_tokens": 1000, "completion_tokens": 100}
+    write_jsonl(tmp_path / "trajectories.jsonl", [episode])
+    assert Recordings([tmp_path]).rows[0]["cost"] is None
+    (tmp_path / "eval.json").write_text('{"price": {"input": 2.0, "output": 10.0}}')
+    assert Recordings([tmp_path]).rows[0]["cost"] == pytest.approx(2 * (0.002 + 0.001))
+    (tmp_path / "eval.json").write_text('{"price": "free"}')
+    assert Recordings([tmp_path]).rows[0]["cost"] is None
+
+
+def test_titles_leave_out_what_all_tasks_begin_with(tmp_path: Path):
+    template = "Answer the question, and put your final answer in a box. Question: "
+    asked = [template + "What is 6 times 7?\n\nThink.", template + "Who wrote it?", template + "Why?" + " x" * 100]
+    write_jsonl(tmp_path / "a.jsonl", [Trajectory("a", turns=[Turn(text, "b")]) for text in asked])
+    titles = [row["title"] for row in Recordings([tmp_path / "a.jsonl"]).rows]
+    assert titles[:2] == ["…What is 6 times 7?", "…Who wrote it?"]
+    assert len(titles[2]) <= 101 and titles[2].startswith("…Why? x") and titles[2].endswith("…")

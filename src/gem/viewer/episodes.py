@@ -17,7 +17,10 @@ from typing import Any
 
 from gem._internal.inbound import finite, loads, shaped
 from gem.errors import BadInput, BadValue
+from gem.evaluation.cost import Price, total_cost
 from gem.messages import ToolErrorType
+from gem.policies.usage import token_usage
+from gem.trajectory import Turn
 
 Json = dict[str, Any]
 
@@ -39,15 +42,15 @@ def parse(line: bytes) -> Json:
     return data
 
 
-def row_of(data: Json, line: bytes) -> Json:
+def row_of(data: Json, line: bytes, price: Price | None = None) -> Json:
     """Return the row of an episode in the list.
 
     ``key`` identifies the episode by its content. ``title`` is the beginning of the task, "" if it is unknown,
     and ``label`` the row or the seed that it comes from.
     ``reward`` is None for a failed episode. ``task`` is equal for rollouts of one task and for the agents of one game,
     and None if it is unknown; ``group`` is the id of the task as text. ``agent`` is None outside games of several
-    agents. ``forks`` counts the contexts that do not extend the previous one. ``cost`` is in US dollars, and None if no
-    turn reports it.
+    agents. ``forks`` counts the contexts that do not extend the previous one. ``cost`` is in US dollars, at a price or as
+    the endpoint reports it, and None if it is not known.
 
     Raises:
         BadValue: the data is not a trajectory.
@@ -65,7 +68,7 @@ def row_of(data: Json, line: bytes) -> Json:
             "label": _label(data),
             "title": _title(turns[0]["observation"]) if turns else "",
             "agent": _optional(data.get("agent")),
-            "episode": data.get("episode"),
+            "episode": _optional(data.get("episode")),
             "update": turns[0].get("policy_version", 0) if turns else 0,
             "outcome": _outcome(data),
             "failure": None if failure is None else str(failure).partition(":")[0].strip()[:60],
@@ -79,7 +82,7 @@ def row_of(data: Json, line: bytes) -> Json:
             "tokens_in": sum(_usage(turn, "prompt_tokens") or _context(turn) for turn in turns),
             "tokens_out": sum(_usage(turn, "completion_tokens") or len(turn.get("sampled_ids", ())) for turn in turns),
             "seconds": _number(sum(sum(turn.get("seconds", {}).values()) for turn in turns)),
-            "cost": _sum([(turn.get("usage") or {}).get("cost") for turn in turns]),
+            "cost": _number(total_cost(map(_charged, turns), price)),
         }
 
 
@@ -173,6 +176,7 @@ def _turn(turn: Json) -> Json:
         "calls": [{**_call(call), "fault": _optional(call["fault"])} for call in turn.get("tool_calls", ())],
         "mask": list(map(int, turn.get("loss_mask", []))),
     }
+    turn = {**turn, "usage": token_usage(turn.get("usage"))}
     return shown | {name: _plain(turn[name]) for name in _TURN_DETAILS if turn.get(name) not in (None, {}, [], 0)}
 
 
@@ -187,8 +191,13 @@ def _forks(turns: list[Json]) -> list[bool]:
 
 
 def _usage(turn: Json, name: str) -> int:
-    reported = turn.get("usage") or {}
-    return reported[name] if type(reported.get(name)) is int else 0
+    return int(token_usage(turn.get("usage")).get(name, 0))
+
+
+def _charged(turn: Json) -> Turn:
+    """Return what the cost of a turn depends on."""
+    usage, ids = token_usage(turn.get("usage")), list(turn.get("sampled_ids", ()))
+    return Turn("", "", usage=usage, finish=turn.get("finish"), sampled_ids=ids)
 
 
 def _context(turn: Json) -> int:
@@ -294,12 +303,6 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     exact = not isinstance(value, int | float) or (math.isfinite(value) and abs(value) <= 2**53)
     return value if exact else str(value)
-
-
-def _sum(values: Iterable[Any]) -> float | None:
-    """Return the sum of the finite numbers; None if there are none."""
-    found = [value for value in values if type(value) in (int, float) and math.isfinite(value)]
-    return sum(found) if found else None
 
 
 def _number(value: Any) -> Any:

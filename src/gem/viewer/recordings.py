@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 from gem._internal.folders import plain
 from gem._internal.inbound import loads
 from gem._internal.text import shorten
-from gem.errors import BadValue
+from gem.errors import BadValue, CallerError
+from gem.evaluation.cost import Price, price_of
+from gem.evaluation.records import read_settings
 from gem.rl.run.folder import RunFolder, complete_checkpoints
 from gem.viewer.episodes import Json, body_of, parse, row_of
 from gem.viewer.formulas import FormulaRenderer
@@ -52,6 +54,7 @@ class Recordings:
         self._tasks: list[str] = []  # beginnings of the tasks, by episode
         self._locations: list[_Location] = []
         self._read, self._lines = [0] * len(self.files), [0] * len(self.files)  # bytes and lines read, by file
+        self._prices = [_price(file.parent) for file in self.files]
         self._lock, self._formulas = Lock(), FormulaRenderer()
         self.update()
         if not self.rows:
@@ -104,7 +107,7 @@ class Recordings:
                 self._lines[number] += 1
                 if line.strip():
                     try:
-                        row = row_of(parse(line), line)
+                        row = row_of(parse(line), line, self._prices[number])
                     except BadValue as e:
                         raise BadValue(f"{path}, line {self._lines[number]}: {e}") from e
                     self._locations.append(_Location(number, self._read[number], len(line)))
@@ -126,6 +129,14 @@ def _title(task: str) -> str:
     """Return a task's first paragraph in one line, shortened. A few words, as of a heading, are not enough."""
     paragraph = task.partition("\n\n")[0]
     return shorten(" ".join((paragraph if len(paragraph) >= _HEADING else task).split()), _TITLE)
+
+
+def _price(folder: Path) -> Price | None:
+    """Return the price that an evaluation was run with, None for any other folder."""
+    try:
+        return price_of(read_settings(folder))
+    except CallerError:
+        return None
 
 
 def _files(path: Path) -> list[Path]:
