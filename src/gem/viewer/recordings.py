@@ -19,7 +19,7 @@ from gem.viewer.formulas import FormulaRenderer
 
 _FILES = ("trajectories.jsonl", "failures.jsonl")  # of runs and evaluations; of other folders, all JSON Lines files
 _CURVE = ("success", "reward", "turns_when_won")
-_TITLE, _HEADING = 100, 20  # characters of a title, at most; of a paragraph that is one, at least
+_TITLE, _HEADING = 100, 12  # characters of a title, at most; of a paragraph that is one, at least
 _SHARED = 40  # characters of a beginning that the tasks of an environment share, to leave it out of their titles
 
 
