@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from gem.viewer.recordings import Recordings
 from gem.viewer.tokens import Vocabulary
 
 ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs" / "viewer.md"  # which names the pictures
 sys.path.append(str(ROOT / "tests" / "viewer"))
 from browser import Browser  # noqa: E402
 
@@ -93,12 +95,11 @@ def main() -> None:
             "code": f"#episode={code['key']}",
             "compare": f"#episode={won['key']}&beside={lost['key']}",
         }
-        for size, (width, height) in SIZES.items():
-            for theme in ("light", "dark"):
-                with Browser(width, height, phone=size == "phone", dark=theme == "dark") as browser:
-                    for name, address in addresses.items():
-                        browser.open(page, address)
-                        browser.driver.save_screenshot(str(images / f"viewer-{name}-{size}-{theme}.png"))
+        for name, size, theme in re.findall(r"viewer-(\w+)-(\w+)-(\w+)\.png", DOCS.read_text(encoding="utf-8")):
+            width, height = SIZES[size]
+            with Browser(width, height, phone=size == "phone", dark=theme == "dark") as browser:
+                browser.open(page, addresses[name])
+                browser.driver.save_screenshot(str(images / f"viewer-{name}-{size}-{theme}.png"))
 
 
 if __name__ == "__main__":

@@ -49,8 +49,8 @@ def row_of(data: Json, line: bytes, price: Price | None = None) -> Json:
     and ``label`` the row or the seed that it comes from.
     ``reward`` is None for a failed episode. ``task`` is equal for rollouts of one task and for the agents of one game,
     and None if it is unknown; ``group`` is the id of the task as text. ``agent`` is None outside games of several
-    agents. ``forks`` counts the contexts that do not extend the previous one. ``cost`` is in US dollars, at a price or as
-    the endpoint reports it, and None if it is not known.
+    agents. ``forks`` counts the contexts that do not extend the previous one. ``cost`` is in US dollars, at a price or
+    as the endpoint reports it, and None if it is not known.
 
     Raises:
         BadValue: the data is not a trajectory.
@@ -59,6 +59,7 @@ def row_of(data: Json, line: bytes, price: Price | None = None) -> Json:
         turns, failure = data["turns"], data.get("failure")
         rewards = [turn.get("reward") for turn in turns]
         failed = failure is not None or None in rewards
+        usages = list(map(_usage, turns))
         return {
             "key": hashlib.blake2b(line, digest_size=8).hexdigest(),
             "env": _optional(data.get("env_id")),
@@ -79,10 +80,13 @@ def row_of(data: Json, line: bytes, price: Price | None = None) -> Json:
             "forks": sum(_forks(turns)),
             "cut": any(turn.get("finish") == "length" for turn in turns),
             "tokens": sum(len(turn.get("sampled_ids", ())) for turn in turns),
-            "tokens_in": sum(_usage(turn, "prompt_tokens") or _context(turn) for turn in turns),
-            "tokens_out": sum(_usage(turn, "completion_tokens") or len(turn.get("sampled_ids", ())) for turn in turns),
+            "tokens_in": sum(u.get("prompt_tokens") or _context(turn) for u, turn in zip(usages, turns, strict=True)),
+            "tokens_out": sum(
+                u.get("completion_tokens") or len(turn.get("sampled_ids", ()))
+                for u, turn in zip(usages, turns, strict=True)
+            ),
             "seconds": _number(sum(sum(turn.get("seconds", {}).values()) for turn in turns)),
-            "cost": _number(total_cost(map(_charged, turns), price)),
+            "cost": _number(total_cost(map(_charged, turns, usages), price) if price or any(usages) else None),
         }
 
 
@@ -176,7 +180,7 @@ def _turn(turn: Json) -> Json:
         "calls": [{**_call(call), "fault": _optional(call["fault"])} for call in turn.get("tool_calls", ())],
         "mask": list(map(int, turn.get("loss_mask", []))),
     }
-    turn = {**turn, "usage": token_usage(turn.get("usage"))}
+    turn = {**turn, "usage": _usage(turn)}
     return shown | {name: _plain(turn[name]) for name in _TURN_DETAILS if turn.get(name) not in (None, {}, [], 0)}
 
 
@@ -190,14 +194,13 @@ def _forks(turns: list[Json]) -> list[bool]:
     return [False] * bool(turns) + [sum(now) > 0 and now[0] < end for (_, end), (now, _) in pairs]
 
 
-def _usage(turn: Json, name: str) -> int:
-    return int(token_usage(turn.get("usage")).get(name, 0))
+def _usage(turn: Json) -> Json:
+    return token_usage(turn["usage"]) if turn.get("usage") else {}
 
 
-def _charged(turn: Json) -> Turn:
+def _charged(turn: Json, usage: Json) -> Turn:
     """Return what the cost of a turn depends on."""
-    usage, ids = token_usage(turn.get("usage")), list(turn.get("sampled_ids", ()))
-    return Turn("", "", usage=usage, finish=turn.get("finish"), sampled_ids=ids)
+    return Turn("", "", usage=usage, finish=turn.get("finish"), sampled_ids=list(turn.get("sampled_ids", ())))
 
 
 def _context(turn: Json) -> int:

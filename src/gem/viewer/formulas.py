@@ -35,43 +35,18 @@ _WORD = re.compile(r"(?:\\[a-zA-Z]+\s*\{[^{}]*\}|\\[a-zA-Z]+)|([a-zA-Z]{4,})")  
 _MACRO = re.compile(r"\\(?:(?:re)?new[a-z]+|provide[a-z]+|DeclareMath[a-zA-Z]+|def|let)(?![a-zA-Z])")
 _ALIGNED = re.compile(r"\\(begin|end)\s*\{(align|gather)ed\}")  # latex2mathml knows them with a star only
 
-_ELEMENTS = {
-    *(
-        "math",
-        "mrow",
-        "mi",
-        "mn",
-        "mo",
-        "mtext",
-        "mspace",
-        "mfrac",
-        "msqrt",
-        "mroot",
-        "msup",
-        "msub",
-        "msubsup",
-        "munder",
-    ),
-    *("mover", "munderover", "mtable", "mtr", "mtd", "mstyle", "mpadded", "mphantom", "menclose"),
-}
+_ELEMENT = re.compile(
+    "m(?:ath|row|i|n|o|text|space|frac|sqrt|root|sup|sub|subsup|under|over|underover|table|tr|td|style|padded|phantom"
+    "|enclose)"
+)
 _CHILDREN = {
     **dict.fromkeys(("mfrac", "mroot", "msup", "msub", "munder", "mover"), 2),
     **dict.fromkeys(("msubsup", "munderover"), 3),
 }
-_ATTRIBUTES = {
-    *(
-        "display",
-        "displaystyle",
-        "scriptlevel",
-        "stretchy",
-        "fence",
-        "form",
-        "accent",
-        "movablelimits",
-        "linethickness",
-    ),
-    *("columnalign", "mathvariant", "notation", "width", "minsize", "maxsize"),
-}
+_ATTRIBUTE = re.compile(
+    "display|displaystyle|scriptlevel|stretchy|fence|form|accent|movablelimits|linethickness|columnalign|mathvariant"
+    "|notation|width|minsize|maxsize"
+)
 _VALUE = re.compile(r"[a-z]{1,16}|\d(?:\.\d{1,3})?(?:em|ex|px)?")  # a word, or a length below 10 em
 
 
@@ -168,7 +143,7 @@ def tree_of(latex: str, is_block: bool = False) -> Any:
 
 def _tree(element: Any, depth: int) -> Any:
     text = html.unescape(element.text or "").strip("\n\t\r ")
-    if element.tag not in _ELEMENTS or depth == 0 or "\\" in text or (element.tag == "mi" and text == "&"):
+    if not _ELEMENT.fullmatch(element.tag) or depth == 0 or "\\" in text or (element.tag == "mi" and text == "&"):
         raise ValueError(element.tag)
     if len(element) != _CHILDREN.get(element.tag, len(element)):
         raise ValueError(f"{element.tag} has {len(element)} children")
@@ -176,7 +151,7 @@ def _tree(element: Any, depth: int) -> Any:
     kept = {
         name: value
         for name, value in element.attrib.items()
-        if name in _ATTRIBUTES and _VALUE.fullmatch(value) and (name, value) != ("display", "inline")
+        if _ATTRIBUTE.fullmatch(name) and _VALUE.fullmatch(value) and (name, value) != ("display", "inline")
     }
     if element.tag == "mrow" and len(children) == 1:
         return children[0]

@@ -21,21 +21,8 @@ from gem.viewer.episodes import Json
 
 _SHOWN = [column for column in COLUMNS if not column.family]
 # The columns that rows suffice for; of the others, a report tells.
-_COMPUTED = {
-    *(
-        "done",
-        "score",
-        "solved",
-        "turns",
-        "cut",
-        "overflowed",
-        "refused",
-        "invalid",
-        "failed",
-        "tokens_in",
-        "tokens_out",
-    ),
-}
+_COMPUTED = ["done", "score", "solved", "turns", "cut", "overflowed", "refused", "invalid", "failed"]
+_COMPUTED += ["tokens_in", "tokens_out"]
 
 
 def results_of(files: Sequence[Path], rows: Sequence[Json]) -> Json:
@@ -53,7 +40,10 @@ def results_of(files: Sequence[Path], rows: Sequence[Json]) -> Json:
     runs: dict[tuple[Path, str | None], list[Json]] = {}
     for row in rows:
         runs.setdefault((_folder(files[row["file"]]), row["model"]), []).append(row)
-    cells = [cell for (folder, _), found in runs.items() for cell in _cells(folder, found, files)]
+    folders = {folder for folder, _ in runs}
+    names = [folder.name for folder in folders]
+    labels = {folder: folder.name if names.count(folder.name) == 1 else str(folder) for folder in folders}
+    cells = [cell for (folder, _), found in runs.items() for cell in _cells(folder, labels[folder], found, files)]
     models = {(cell["run"], cell["model"]): cell["model"] or cell["run"] for cell in cells}
     shown = list(models.values())
     for cell in cells:
@@ -67,11 +57,11 @@ def _folder(file: Path) -> Path:
     return file.parent if file.name in (TRAJECTORIES, FAILURES) else file
 
 
-def _cells(folder: Path, rows: Sequence[Json], files: Sequence[Path]) -> list[Json]:
+def _cells(folder: Path, label: str, rows: Sequence[Json], files: Sequence[Path]) -> list[Json]:
     """Return the cells of a run whose rows have one model."""
     shared = {
         "model": rows[0]["model"],
-        "run": folder.name or str(folder),
+        "run": label,
         "files": sorted({row["file"] for row in rows}),
     }
     finished = [row for row in rows if files[row["file"]].name != FAILURES]
