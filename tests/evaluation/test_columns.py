@@ -32,7 +32,7 @@ class Mixed:
 
     chat, max_prompt_tokens, version, model_name = None, None, 0, "mixed"
     endings = (
-        {"text": "\\boxed{5}"},
+        {"text": "\\boxed{5} <lookup>drawer 1</lookup>"},
         {"text": "", "failure": "EndpointError: down"},
         {"text": "\\boxed{2}", "finish": "length"},
         {"text": "", "finish": "refusal"},
@@ -55,7 +55,7 @@ class Mixed:
 def folder(tmp_path_factory):
     """Twenty seeds of a game with ten different episodes, and a quiz."""
     path = tmp_path_factory.mktemp("evaluation") / "run"
-    envs = [GAME, EvalEnv(id=QUIZ, limit=6), EvalEnv(id=GAME, wrappers="concat", limit=10)]
+    envs = [GAME, EvalEnv(id=QUIZ, limit=6), EvalEnv(id="tool:Lookup", wrappers="lookup_tool", limit=6)]
     evaluate(Mixed(), envs, limit=20, rollouts=2, retries=0, price=PRICE, out=str(path))
     return path
 

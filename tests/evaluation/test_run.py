@@ -62,7 +62,7 @@ def coin():
 @pytest.mark.parametrize("concurrency", [1, 7, 64])
 def test_each_rollout_of_each_task_is_played_exactly_once(concurrency, tmp_path):
     policy = Scripted(lambda episode, attempt: "yes" if episode % 3 else "no")
-    report = evaluate(policy, "test:Coin", limit=10, rollouts=3, concurrency=concurrency, out=str(tmp_path / "run"))
+    report = evaluate(policy, "test:Coin", limit=10, rollouts=3, concurrency=concurrency, out=tmp_path / "run")
     assert policy.asked == Counter(range(30))
     recorded = list(read_jsonl(tmp_path / "run" / "trajectories.jsonl"))
     assert sorted(t.episode for t in recorded) == list(range(30))

@@ -130,6 +130,15 @@ def one_line(text: str) -> str:
     return visible("; ".join(line.strip() for line in text.splitlines() if line.strip()))
 
 
+def quoted(text: str, limit: int) -> str:
+    r"""Return a text in quotes for a person: on one line, of at most ``limit`` characters, backslashes as they are.
+
+    >>> print(quoted("\\frac{1}{2}", 20))
+    '\frac{1}{2}'
+    """
+    return f"'{one_line(shorten(text, limit))}'"
+
+
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun, such as "1 task" and "1,200 tasks"."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

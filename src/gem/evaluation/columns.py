@@ -308,7 +308,7 @@ COLUMNS = (
         family=True,
     ),
     Column("turns", "turns", "turns", "mean number of turns of the finished episodes", _mean_of("turns"), ".1f"),
-    Column("calls", "calls", "calls", "mean number of tool calls of the finished episodes", _mean_of("calls"), ".1f"),
+    Column("calls", "calls", "calls", "tool calls of the finished episodes, refused ones included", _total_of("calls")),
     Column("cut", "cut", "episodes", "finished episodes with a reply at its token limit", _number_with("cut")),
     Column(
         "overflowed",

@@ -64,7 +64,7 @@ class EnvScore:
     pass_hat: Mapping[int, Estimate]
     if_failures_scored: tuple[float, float]
     turns: float
-    calls: float
+    calls: int
     cut: int
     overflowed: int
     refused: int

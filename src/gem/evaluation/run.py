@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 import time
@@ -47,7 +48,7 @@ def evaluate(
     rollouts: int = 1,
     concurrency: int = 32,
     wrappers: str = "",
-    out: str | None = None,
+    out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     retries: int = 2,
     backoff: float = 1.0,
@@ -117,6 +118,7 @@ def evaluate(
         raise BadValue(
             f"{rollouts} rollouts of {policy!r} would be equal: the seed of the task decides them; raise limit"
         )
+    out = None if out is None else os.fspath(out)
     player, innermost = _player(policy)
     options = EvalOptions(prompt_template=prompt_template, mcp=mcp, token_limit=token_limit, native_tools=native_tools)
     below, above = options.wraps(player)

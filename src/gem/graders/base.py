@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gem._internal.text import short_repr
+from gem._internal.text import quoted, short_repr
 from gem.errors import BadValue
 
 
@@ -39,7 +39,7 @@ class Grade:
     @property
     def explanation(self) -> str:
         """What was read of the answer, and the reason."""
-        return f"Read {short_repr(self.parsed, 200)}. {self.reason}" if self.parsed else self.reason
+        return f"Read {quoted(self.parsed, 200)}. {self.reason}" if self.parsed else self.reason
 
 
 def gold_answers(gold: str | Sequence[str], *, allow_none: bool = False) -> list[str]:

@@ -23,7 +23,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from gem._internal.text import short_repr
+from gem._internal.text import quoted
 from gem.graders.base import Grade, gold_answers
 
 __all__ = [
@@ -128,7 +128,7 @@ def hotpotqa_f1(answer: str, gold: str | Sequence[str]) -> Grade:
 def _matched(answer: str, gold: str | Sequence[str], normalized: Callable[[str], str]) -> Grade:
     golds, ours = gold_answers(gold), normalized(answer)
     correct = ours in map(normalized, golds)
-    expected = short_repr(golds[0], 80)
+    expected = quoted(golds[0], 80)
     reason = f"Correct: the answer is {expected}." if correct else f"Incorrect: the expected answer is {expected}."
     return Grade(reward=float(correct), correct=correct, reason=reason, parsed=ours)
 
@@ -138,7 +138,7 @@ def _overlap(
 ) -> Grade:
     golds, ours = gold_answers(gold), normalized(answer)
     score = max(_f1(ours, normalized(each), closed) for each in golds)
-    reason = f"The word overlap (F1) with the expected answer {short_repr(golds[0], 80)} is {score:.3f}."
+    reason = f"The word overlap (F1) with the expected answer {quoted(golds[0], 80)} is {score:.3f}."
     return Grade(reward=score, correct=score == 1, reason=reason, parsed=ours)
 
 

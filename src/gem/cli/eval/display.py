@@ -91,7 +91,7 @@ def report_table(report: EvalReport) -> Table:
     """Return the scores as a table, without columns of zeros and unknown costs. In a narrow terminal cells wrap."""
     table = Table(title=Text(f"Evaluation of {one_line(report.model)}"), title_justify="left")
     rows = [env.cells() for env in report.envs]
-    empty = dict.fromkeys(report.columns, ("0",)) | {BY_KEY["cost"].name: ("0", ""), BY_KEY["calls"].name: ("0.0",)}
+    empty = dict.fromkeys(report.columns, ("0",)) | {BY_KEY["cost"].name: ("0", "")}
     shown = [i for i, name in enumerate(report.columns) if any(row[i] not in empty[name] for row in rows)]
     for i in shown:
         table.add_column(report.columns[i], justify="right" if i else "left", overflow="fold")

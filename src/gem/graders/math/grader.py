@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gem._internal.imports import is_installed
-from gem._internal.text import short_repr
+from gem._internal.text import quoted
 from gem.errors import BadValue, GraderError, MissingDependency, require
 from gem.graders.base import Grade, gold_answers
 from gem.graders.math.asked.forms import has_asked_form, in_asked_notation
@@ -245,11 +245,11 @@ def _resolved(grade: Grade, pending: _Pending, index: int | None) -> Grade:
 
 
 def _right(gold: str, parsed: str) -> Grade:
-    return Grade(reward=1.0, correct=True, reason=f"Correct: the answer equals {short_repr(gold, 80)}.", parsed=parsed)
+    return Grade(reward=1.0, correct=True, reason=f"Correct: the answer equals {quoted(gold, 80)}.", parsed=parsed)
 
 
 def _expected(golds: Sequence[str], parsed: str) -> Grade:
-    return _wrong(f"Incorrect: the expected answer is {short_repr(golds[0], 80)}.", parsed)
+    return _wrong(f"Incorrect: the expected answer is {quoted(golds[0], 80)}.", parsed)
 
 
 def _wrong(reason: str, parsed: str = "") -> Grade:

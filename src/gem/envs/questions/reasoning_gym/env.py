@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gem._internal.counts import check_count
-from gem._internal.text import short_repr
+from gem._internal.text import quoted
 from gem.core import Env, Info, Step, StopReason, require_text
 from gem.envs.questions.answer_format import AnswerFormat, Kind
 from gem.envs.questions.reasoning_gym.source import DataSet, Generator, score_once
@@ -173,13 +173,13 @@ class ReasoningGymEnv(Env):
         score = None if answer is None else self._best_score(answer)  # if this raises, the question stays open
         self.state = replace(self.state, over=True)
         info: Info = {"correct": score == 1.0, "answer": self.answer}
-        if score is None:
+        if answer is None or score is None:
             said = f"No answer found; {self.format.how}"
             info |= {"invalid": "no_answer", "stop_reason": StopReason.FORMAT, "explanation": said}
             return Step(said, FORMAT_ERROR, terminated=True, info=info)
         info["stop_reason"] = StopReason.SOLVED if score == 1.0 else StopReason.LOST
-        expected = "" if self.answer is None else f" The expected answer is {short_repr(self.answer, 200)}."
-        info["explanation"] = f"Read {short_repr(answer, 200)}. {_feedback(score)}{expected}"
+        expected = "" if self.answer is None else f" The expected answer is {quoted(str(self.answer), 200)}."
+        info["explanation"] = f"Read {quoted(answer, 200)}. {_feedback(score)}{expected}"
         return Step(_feedback(score), score, terminated=True, info=info)
 
     @property
