@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple
 
 from gem.envs.catalog import PATH_SPECS, SPECS
 
@@ -198,12 +198,10 @@ def short(action: str) -> str:
 
 def parts(_: str) -> str:
     """Return a line each for tools, algorithms and frameworks."""
-    from gem.rl.options import TrainOptions  # imports no torch
+    from gem.rl.estimate.advantages import ADVANTAGES  # these import no torch
+    from gem.rl.estimate.losses import LOSSES
 
-    hints = get_type_hints(TrainOptions)
-    advantages, losses = (
-        " ".join(f"`{value}`" for value in get_args(hint)) for hint in (get_args(hints["advantage"])[0], hints["loss"])
-    )
+    advantages, losses = (" ".join(f"`{name}`" for name in each) for each in (ADVANTAGES, LOSSES))
     examples = sorted((ROOT / "examples").glob("*/README.md"), key=lambda page: page.parent.name)
     titles = [page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ") for page in examples]
     frameworks = [f"[{title}](examples/{page.parent.name})" for title, page in zip(titles, examples, strict=True)]
