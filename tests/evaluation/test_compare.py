@@ -59,6 +59,16 @@ def test_runs_with_and_without_a_wrapper_are_matched_by_id(runs, tmp_path):
     assert f"{runs[0]} has 7 tasks and {tmp_path}/wrapped has 5; " in tasks and "5 tasks of both" in tasks
 
 
+def test_variants_of_a_suite_are_matched_by_their_wrappers_if_the_names_differ(runs, tmp_path):
+    named = [EvalEnv(id=GAME, wrappers=wrappers, name=wrappers or "plain") for wrappers in ("", "concat")]
+    evaluate("oracle", named, limit=10, out=str(tmp_path / "suite"))
+    found = compare([runs[1], tmp_path / "suite"])
+    assert [env.name for env in found.envs] == [GAME] and not any("wrappers" in line for line in found.warnings)
+    evaluate("oracle", EvalEnv(id=GAME, wrappers="concat_with_action"), limit=10, out=str(tmp_path / "other"))
+    with pytest.raises(BadValue, match="no environment in common"):
+        compare([tmp_path / "other", tmp_path / "suite"])
+
+
 def test_names_cannot_end_a_cell_of_the_table(runs):
     found = compare(runs)
     names = [replace(run, name=name) for run, name in zip(found.runs, ("a|b", "c\nd"), strict=True)]

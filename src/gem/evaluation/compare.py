@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from gem._internal.inbound import shaped
@@ -133,7 +134,7 @@ class Comparison:
                 name = ""
         name = f"all {counted(len(self.envs), 'environment')}"
         means = [(column.key, f"mean {column.name}", column) for column in _AVERAGED]
-        for key, label, column in [*means, ("iqm", "interquartile mean score over seeds", BY_KEY["score"])]:
+        for key, label, column in [*means, ("iqm", "interquartile mean", BY_KEY["score"])]:
             if any(key in values for values in self.suite):
                 found = [values.get(key) for values in self.suite]
                 rows.append(_row(name, label, column, found, [_signed(d.get(key)) for d in self.suite_differences]))
@@ -188,8 +189,9 @@ class _Run(NamedTuple):
 def compare(paths: Sequence[str | Path]) -> Comparison:
     """Compare the reports of at least two evaluations.
 
-    Evaluations with different seeds and otherwise equal settings are one run. Environments are matched by name, or by
-    id if the runs share no name, as with and without a tool. Differences are over the tasks that both have finished.
+    Evaluations with different seeds and otherwise equal settings are one run. Environments are matched by name, or if
+    the runs share none by id and wrappers, or else by an id that each run has once, as with and without a tool.
+    Differences are over the tasks that both have finished.
 
     Args:
         paths: folders of evaluations, or their report.json. Differences are to the first.
@@ -202,11 +204,11 @@ def compare(paths: Sequence[str | Path]) -> Comparison:
     reports = [read_report(path) for path in paths]
     with shaped(", ".join(map(str, paths)), "reports of evaluations"):
         runs = _grouped([str(path).rstrip("/") for path in paths], reports)
-        by = next((key for key in ("name", "id") if _common(reports, key)), None)
+        by = next((by for by in _KEYS if _common(reports, by)), None)
         if by is None:
             raise BadValue(f"the evaluations have no environment in common: {', '.join(map(str, paths))}")
         matched = {
-            name: [[_env(report, by, name) for report in run.reports] for run in runs] for name in _common(reports, by)
+            name: [[_by(report, by)[name] for report in run.reports] for run in runs] for name in _common(reports, by)
         }
         names = [run.name for run in runs]
         warnings = _setting_warnings(runs)
@@ -252,14 +254,24 @@ def _grouped(paths: Sequence[str], reports: Sequence[Mapping[str, Any]]) -> list
     return runs
 
 
-def _common(reports: Sequence[Mapping[str, Any]], key: str) -> list[str]:
-    """Return the names, or the ids, of the environments that all reports have."""
-    names = [{env[key] for env in report["envs"]} for report in reports]
-    return [env[key] for env in reports[0]["envs"] if all(env[key] in found for found in names)]
+_Key: TypeAlias = Callable[[Mapping[str, Any]], str]
+# What environments of several reports are matched by: the first of these that all reports share.
+_KEYS: tuple[_Key, ...] = (
+    lambda env: str(env["name"]),
+    lambda env: "+".join(filter(None, (env["id"], env["wrappers"]))),
+    lambda env: str(env["id"]),
+)
 
 
-def _env(report: Mapping[str, Any], key: str, name: str) -> Mapping[str, Any]:
-    return next(env for env in reversed(report["envs"]) if env[key] == name)
+def _by(report: Mapping[str, Any], key: _Key) -> dict[str, Mapping[str, Any]]:
+    """Return the environments of a report by a key, without those that share theirs with another."""
+    count = Counter(map(key, report["envs"]))
+    return {key(env): env for env in report["envs"] if count[key(env)] == 1}
+
+
+def _common(reports: Sequence[Mapping[str, Any]], key: _Key) -> list[str]:
+    """Return the keys of the environments that all reports have."""
+    return [name for name in _by(reports[0], key) if all(name in _by(report, key) for report in reports)]
 
 
 def _compared(name: str, envs: Sequence[Sequence[Mapping[str, Any]]], page: str) -> ComparedEnv:
