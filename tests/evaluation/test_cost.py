@@ -12,7 +12,7 @@ import pytest
 from gem.cli import main
 from gem.errors import BadValue, UnknownArgument
 from gem.evaluation import CostLimitReached, EvalReport, Price, evaluate, rescore
-from gem.evaluation.columns import Sample
+from gem.evaluation.columns import BY_KEY, Sample
 from gem.evaluation.cost import read_price, turn_cost
 from gem.evaluation.exchange.inspect_logs import export_inspect
 from gem.evaluation.report import env_score, read_report
@@ -239,6 +239,7 @@ def test_the_report_has_cached_and_reasoning_tokens_times_and_retries():
     notes = EvalReport(model="m", envs=[scores]).notes()
     assert "x: retries after status 429 (40), timeout (20)" in notes
     assert "x: request p50 1 s, request p95 1.9 s, model time 10.5 s, environment time 2.5 s" in notes
+    assert [BY_KEY["seconds_env"].text(value) for value in (0.00119, 99.96, 1234.5)] == ["0.00119", "100", "1,234"]
 
 
 def test_requests_that_were_sent_again_are_counted_by_cause(tmp_path):

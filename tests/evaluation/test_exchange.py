@@ -221,6 +221,7 @@ def test_a_row_for_a_leaderboard_has_the_scores_versions_and_hashes_of_a_run(run
             key: env[key] for key in ("score", "solved", "done", "failed", "tokens_in", "cost")
         }
         assert (row["hash"], row["versions"]) == (planned["hash"], planned["versions"])
+        assert row["tasks"] == env["distinct"]  # equal episodes of the game are one task
     assert first["records"] == hashlib.sha256((run / "trajectories.jsonl").read_bytes()).hexdigest()
     assert main(["eval", "export", str(run), "--leaderboard"]) == 0
     assert json.loads((run / "leaderboard.jsonl").read_text()) == first

@@ -207,7 +207,8 @@ class Column:
         if isinstance(value, Estimate):
             return str(value)
         is_mean = self.form == "," and value % 1 != 0  # of counts, over seeds
-        return format(value, ",.1f" if is_mean else self.form)
+        is_long = self.form == ".3g" and value >= 100  # would be written as 1.23e+03
+        return format(value, ",.1f" if is_mean else ",.0f" if is_long else self.form)
 
 
 def _mean_of(key: str) -> Callable[[EnvSamples], float]:
@@ -399,7 +400,7 @@ COLUMNS = (
         "seconds",
         "mean time that a finished episode waited for the model; empty if no model has replied",
         _seconds("policy"),
-        ",.1f",
+        ".3g",
         noted=True,
     ),
     Column(
@@ -408,7 +409,7 @@ COLUMNS = (
         "seconds",
         "mean time that a finished episode waited for steps of the environment; empty if no model has replied",
         _seconds("env"),
-        ",.1f",
+        ".3g",
         noted=True,
     ),
     Column(

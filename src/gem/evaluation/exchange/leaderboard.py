@@ -58,7 +58,7 @@ def leaderboard_row(path: str) -> dict[str, Any]:
 
 def _env_row(env: Mapping[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
     named = {name: env[name] for name in ("name", "id", "wrappers", "planned")}
-    asked = {"tasks": planned["tasks"], "hash": planned["hash"], "kwargs": planned["kwargs"]}
+    asked = {"tasks": env.get("distinct", planned["tasks"]), "hash": planned["hash"], "kwargs": planned["kwargs"]}
     return {**named, **asked, "versions": planned["versions"], **{c.key: env.get(c.key) for c in COLUMNS}}
 
 
