@@ -110,6 +110,15 @@ def test_failures_are_played_again_and_those_that_remain_are_in_no_mean(tmp_path
     assert scores.if_failures_scored == (pytest.approx(0.9), 1.0) and report.failed_share == 0.1
     assert "score 0.900 or 1.000" in report.to_markdown()
     assert len(list(read_jsonl(tmp_path / "run" / "trajectories.jsonl"))) == 9
+    assert report.attempts_failed == {"EndpointError: status 500": 4}
+    assert "4 attempts failed; failed samples are played again" in report.to_markdown()
+
+
+def test_a_resumed_run_counts_the_failed_attempts_of_before(tmp_path):
+    policy = Scripted(lambda episode, attempt: Reply("", failure="E: no") if (episode, attempt) == (3, 1) else "yes")
+    for resume in (False, True):
+        options = {"limit": 4, "backoff": 0.0, "out": str(tmp_path / "run"), "resume": resume}
+        assert evaluate(policy, "test:Coin", **options).attempts_failed == {"E: no": 1}
 
 
 def test_a_crash_of_the_environment_is_a_failure_of_its_sample_alone():

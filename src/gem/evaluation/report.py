@@ -19,6 +19,7 @@ from gem._internal.text import clip, counted, one_line
 from gem.errors import BadValue
 from gem.evaluation.columns import BY_KEY, COLUMNS, Column, EnvSamples, Sample, summed
 from gem.evaluation.metrics import Estimate, suite_mean, task_means
+from gem.evaluation.records import SETTINGS
 from gem.wrappers.wrapper_factory import has_tool
 
 REPORT, MARKDOWN, LATEX = "report.json", "report.md", "report.tex"
@@ -146,6 +147,7 @@ class EvalReport:
         backend: what else decided the replies, by name: the host of the endpoint, the format of the weights.
         folder: folder of the records; None if they were not kept.
         lost: US dollars that failed attempts have cost, as far as known; they are in no cost of an environment.
+        attempts_failed: reason → number of failed attempts, those of samples that ended when played again included.
     """
 
     model: str
@@ -155,6 +157,7 @@ class EvalReport:
     backend: Mapping[str, str] = field(default_factory=dict)
     folder: str | None = None
     lost: float = 0.0
+    attempts_failed: Mapping[str, int] = field(default_factory=dict)
 
     columns = ("environment", *(column.name for column in _SHOWN))
 
@@ -272,6 +275,12 @@ class EvalReport:
                     f"{env.name}: the first prompt of {count} of {env.done} samples had no reply; they are scored "
                     f"without an action. Most frequent cause: {cause}"
                 )
+        attempts = sum(self.attempts_failed.values())
+        if attempts > sum(env.failed for env in self.envs):
+            cause = next(iter(self.attempts_failed))
+            lines.append(
+                f"{counted(attempts, 'attempt')} failed; failed samples are played again. Most frequent cause: {cause}"
+            )
         if self.lost:
             lines.append(f"Besides, failed attempts have cost ${self.lost:,.4f} more.")
         if any(name != self.model for name in self.served):
@@ -292,7 +301,7 @@ def read_report(path: str | Path) -> dict[str, Any]:
             raise ValueError("an environment lacks its name, score or tasks")
         return data
     except OSError as e:
-        how = f"; `gem eval --resume {path}` writes it" if Path(path).is_dir() else ""
+        how = f"; `gem eval --resume {path}` writes it" if (Path(path) / SETTINGS).is_file() else ""
         raise BadValue(f"cannot read the report {file} ({e.strerror}){how}") from e
     except ValueError as e:
         raise BadValue(f"{file} is not a report: {e}") from e

@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
@@ -180,6 +181,7 @@ class EvalRun:
         self.watchers = [] if progress is None else [progress]
         self.watchers += [] if log is None else [log.write]
         self.lost = 0.0  # dollars of failed attempts, as far as known
+        self.attempts_failed = Counter[str]()  # by cause
         number = count()
         # by environment, the task of each sample
         self.tasks = [{next(number): t for t in task_set.tasks for _ in range(rollouts)} for task_set in plan]
@@ -194,6 +196,7 @@ class EvalRun:
         """Take the samples that the folder of the run holds, and what its failed attempts have cost."""
         for trajectory in failures:
             self.lost += self.spending.restore(trajectory)
+            self.count_failed(trajectory)
         ids = {number: task.id for tasks in self.tasks for number, task in tasks.items()}
         for trajectory in finished:
             number = trajectory.episode
@@ -296,6 +299,7 @@ class EvalRun:
         """Record an ended episode."""
         if trajectory.failure is not None:
             self.lost += known_cost(trajectory, self.spending.price)
+            self.count_failed(trajectory)
         if not self.spending.ended(trajectory):  # by the limit: it was not played to its end, and did not fail
             self.samples[trajectory.episode] = self.sample(trajectory)
         records = [trajectory]
@@ -310,6 +314,10 @@ class EvalRun:
             self.show()
             took = time.monotonic() - now
             self.next_progress = now + took + max(PROGRESS_S, _PROGRESS_SHARE * took)
+
+    def count_failed(self, trajectory: Trajectory) -> None:
+        if not self.spending.ended(trajectory):
+            self.attempts_failed[str(trajectory.failure)] += 1
 
     def all_failed(self, failed: Sequence[Trajectory]) -> GemError:
         """Return the exception for a run whose samples all failed. A refused request is a mistake of the caller."""
@@ -337,6 +345,7 @@ class EvalRun:
             backend=self.backend,
             folder=self.out,
             lost=self.lost,
+            attempts_failed=dict(self.attempts_failed.most_common()),
         )
 
     def _env_score(self, i: int) -> EnvScore:
@@ -397,7 +406,7 @@ def _player(policy: Policy | str | Callable[..., Any]) -> tuple[Policy, list[Cal
     if isinstance(policy, (str, type)) or not (hasattr(policy, "act") or callable(policy)):
         raise BadValue(
             f"policy must be an object with act(requests), a function from messages to a reply, 'oracle', 'random' or "
-            f"'constant:TEXT', got {short_repr(policy)}"
+            f"'constant:TEXT' (--policy also takes module:name of a function), got {short_repr(policy)}"
         )
     if hasattr(policy, "act"):
         return cast(Policy, policy), []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -15,9 +16,9 @@ from gem.evaluation.report import EvalReport, env_score
 PLANNED = 20
 
 
-def report(done: int) -> EvalReport:
+def report(done: int, tokens: int = 9) -> EvalReport:
     """The report of an evaluation of 20 tasks, every fourth of which failed."""
-    played = [Sample(float(n % 2), turns=3, tokens_in=70, tokens_out=9) for n in range(done)]
+    played = [Sample(float(n % 2), turns=3, tokens_in=70, tokens_out=tokens) for n in range(done)]
     failed = [Sample(float("nan"), failure="EndpointError: down")]
     samples = [failed[0] if n % 4 == 0 else sample for n, sample in enumerate(played)]
     samples += [None] * (PLANNED - done)
@@ -44,6 +45,17 @@ def test_a_terminal_shows_a_table_with_scores_turns_tokens_failures_and_the_time
     assert "9/20" in text and str(wilson_interval(6, 9)) in text
     assert "12/20" not in text  # failed samples are not done
     assert "9/20 done, 3 failed, 4.5 samples/s, 40 tokens/s, 2 s left" in text
+
+
+def test_the_first_failure_is_shown_once_and_tokens_only_if_there_are_some():
+    out = io.StringIO()
+    with Display(Console(file=out, width=160), detect=None) as display:
+        for done in (0, 4, 12):
+            failures = {"FunctionFailed: a:f: ValueError: no [b]": 1} if done else {}
+            display.update(replace(report(done, tokens=0), attempts_failed=failures))
+    text = out.getvalue()
+    assert text.count("a sample failed: FunctionFailed: a:f: ValueError: no [b]") == 1
+    assert "tokens/s" not in text and "samples/s, " in text
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])

@@ -28,6 +28,7 @@ class Display:
         self.shown = ExitStack()
         self.started, self.tenths = time.monotonic(), 0
         self.before: EvalReport | None = None  # what a resumed run had done
+        self.has_failure = False  # whether the first one was shown
 
     def __enter__(self) -> Display:
         if self.live is not None:
@@ -44,6 +45,10 @@ class Display:
         if self.before is None:
             self.before, self.tenths = report, total(report, "done") * 10 // total(report, "planned")
             self._announce(report)
+        if report.attempts_failed and not self.has_failure:
+            self.has_failure = True
+            cause = one_line(next(iter(report.attempts_failed)))
+            self.console.print(f"a sample failed: {cause}", soft_wrap=True, markup=False)
         done, planned = total(report, "done"), total(report, "planned")
         line = self._line(report, self.before)
         if self.live is not None:
@@ -75,12 +80,13 @@ class Display:
         seconds = max(1e-3, time.monotonic() - self.started)
         done, planned = total(report, "done"), total(report, "planned")
         rate = (done - total(before, "done")) / seconds
-        tokens = (total(report, "tokens_out") - total(before, "tokens_out")) / seconds
+        sampled = total(report, "tokens_out") - total(before, "tokens_out")
+        tokens = f", {sampled / seconds:.0f} tokens/s" if sampled else ""
         left = f", {(planned - done) / rate:.0f} s left" if rate > 0 and done < planned else ""
         failed = total(report, "failed")
         spent = report.lost + sum(env.cost for env in report.envs if env.cost > 0)  # NaN if unknown
         cost = f", ${spent:,.4f}" if spent else ""
-        return f"{done}/{planned} done, {failed} failed, {rate:.1f} samples/s, {tokens:.0f} tokens/s{cost}{left}"
+        return f"{done}/{planned} done, {failed} failed, {rate:.1f} samples/s{tokens}{cost}{left}"
 
 
 def total(report: EvalReport, name: str) -> int:
