@@ -315,7 +315,9 @@ def register_class(name: str) -> None:
     except MissingDependency:
         raise
     except (ImportError, AttributeError, ValueError) as e:
-        raise UnknownEnv(f"no env matches {name!r}{near_id(name)}, and it cannot be loaded: {e}") from e
+        is_path = name.partition(":")[0] in {spec.id.partition(":")[0] for spec in ENV_REGISTRY.path_specs()}
+        why = f"; a file of data is named with its suffix, such as {name}.jsonl" if is_path else ""
+        raise UnknownEnv(f"no env matches {name!r}{near_id(name)}, and it cannot be loaded: {e}{why}") from e
     register(name, name)
 
 

@@ -138,7 +138,10 @@ def test_a_name_of_a_file_of_records_is_imported_only_with_trust(folder, usage_e
     [
         (["--policy", "own_agent:repy"], "own_agent:repy cannot be loaded: .*no attribute 'repy'"),
         (["--policy", "no_agent:reply"], "no_agent:reply cannot be loaded: No module named 'no_agent'"),
+        (["--policy", "own_agent.py:reply"], "name the module and not its file: own_agent:reply"),
+        (["--policy", "own_agent"], "--policy also takes module:name of a function.* got 'own_agent'"),
         (["--policy", "own_agent:seven"], "must name a function .* got 7"),
+        (["--policy", "random", "--env", "qa:capitals"], "with its suffix, such as qa:capitals.jsonl"),
         (["--policy", "own_agent:Number"], "must name a function"),
         (["--policy", "random", "--env", "own_envs:Party"], "no env matches 'own_envs:Party'.*cannot be loaded"),
         (["--policy", "random", "--env", "own_agent:seven"], "cannot be loaded: it is a int"),

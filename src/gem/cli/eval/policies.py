@@ -209,7 +209,10 @@ def _function_policy(name: str) -> Policy:
     try:
         found = resolve_given(name)
     except (ImportError, AttributeError, ValueError) as e:
-        raise BadValue(f"--policy {name} cannot be loaded: {e}") from e
+        module, _, attribute = name.partition(":")
+        is_file = module.endswith(".py") and Path(module).is_file()
+        hint = f"; name the module and not its file: {module.removesuffix('.py')}:{attribute}" if is_file else ""
+        raise BadValue(f"--policy {name} cannot be loaded: {e}{hint}") from e
     if isinstance(found, type) or not (hasattr(found, "act") or callable(found)):
         raise BadValue(f"--policy {name} must name a function from messages to a reply, or a policy, got {found!r:.80}")
     policy: Policy = found if hasattr(found, "act") else FunctionPolicy(found, name=name)
