@@ -16,6 +16,7 @@ from browser import Browser, missing
 from hostile import STRINGS, trajectory
 from recorded import auction, explained, guessing, varied, write_run
 
+from gem.evaluation import EvalEnv, evaluate
 from gem.trajectory import Trajectory, Turn, write_jsonl
 from gem.viewer import server
 from gem.viewer.page import build_file
@@ -122,6 +123,14 @@ def test_a_result_shows_its_episodes(page: Browser):
     page.run("document.querySelectorAll('#scores tbody button')[1].click()")
     page.run_async("setTimeout(arguments[0], 100)")
     assert listed(page) == [40]
+
+
+def test_names_of_environments_are_readable_beside_all_columns(browser: Browser, tmp_path: Path):
+    env = EvalEnv(id="qa:Facts", name="facts-of-a-world+python_tool_no_int_reward")
+    evaluate("oracle", env, limit=2, out=str(tmp_path / "run"))
+    (tmp_path / "view.html").write_text(build_file(Recordings([tmp_path / "run"]), Vocabulary()), encoding="utf-8")
+    browser.open(tmp_path / "view.html")
+    assert browser.run("return document.querySelector('.scores tbody th').clientWidth") > 150
 
 
 def test_a_row_names_the_outcome_the_task_the_reward_and_the_turns(page: Browser):
