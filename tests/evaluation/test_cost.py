@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from gem._internal.folders import is_own
 from gem.cli import main
 from gem.errors import BadValue, UnknownArgument
 from gem.evaluation import CostLimitReached, EvalReport, Price, evaluate, rescore
@@ -18,6 +19,7 @@ from gem.evaluation.exchange.inspect_logs import export_inspect
 from gem.evaluation.report import env_score, read_report
 from gem.policies import Reply, Request
 from gem.trajectory import Trajectory, Turn, read_jsonl
+from gem.viewer.recordings import Recordings
 
 GAME = "game:GuessTheNumber-v0-easy"
 PRICE = Price(input=2.0, output=8.0, cached_input=0.5)  # dollars per million tokens
@@ -172,6 +174,21 @@ def test_a_run_stops_at_its_cost_limit_and_goes_on_with_a_higher_one(tmp_path):
     assert sum(policy.asked.values()) == 8
     report = run(policy, out, limit=20, cost_limit=20.0, resume=True)
     assert report.complete and sum(policy.asked.values()) == 20 and report["qa:Facts"].cost == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("mine", [True, False])
+def test_the_price_of_a_resumed_run_is_recorded_and_its_folder_stays_as_trusted_as_it_was(mine, tmp_path):
+    out = tmp_path / "run"
+    evaluate(Spender(), "qa:Facts", price=PRICE, limit=3, out=str(out), notes={"command": {"policy": "x"}})
+    if not mine:
+        (out / "eval.json").write_text((out / "eval.json").read_text() + "\n")
+    double = Price(input=2 * PRICE.input, output=2 * PRICE.output)
+    report = evaluate(Spender(), "qa:Facts", price=double, limit=3, out=str(out), resume=True)
+    assert report["qa:Facts"].cost == pytest.approx(6.0)
+    recorded = json.loads((out / "eval.json").read_text())
+    assert recorded["price"]["input"] == double.input and recorded["notes"] == {"command": {"policy": "x"}}
+    assert Recordings([out]).rows[0]["cost"] == pytest.approx(2.0)
+    assert is_own(out / "eval.json") == mine
 
 
 def test_a_limit_ends_episodes_between_their_turns_and_no_further_one_begins(tmp_path):

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gem._internal.folders import LOCK, FolderLock, open_to_append, plain, remember, write_text
+from gem._internal.folders import LOCK, FolderLock, is_own, open_to_append, plain, remember, write_text
 from gem._internal.inbound import read_json
 from gem._internal.text import shorten
 from gem.errors import BadValue, InfraError
@@ -46,10 +46,13 @@ class EvalFolder:
         self._files: dict[str, int] = {}
         self._lock: FolderLock | None = None
         if resume:
-            _check_same(self.path, read_settings(self.path), self._settings)
+            before = read_settings(self.path)
+            _check_same(self.path, before, self._settings)
             self._lock = FolderLock(self.path)
             try:
                 self._open()
+                if before.get("price") != self._settings.get("price"):
+                    self._set_price(before)
                 for name in (TRAJECTORIES, FAILURES):
                     cut_torn_line(self.path / name)
             except BaseException:
@@ -98,6 +101,15 @@ class EvalFolder:
     def failures(self) -> Iterator[Trajectory]:
         """Yield the recorded failed attempts, also of samples that a later attempt has finished."""
         return read_records(self.path, FAILURES)
+
+    def _set_price(self, before: Mapping[str, Any]) -> None:
+        """Record the price of a resumed run, which exports, rescore() and `gem view` read as well."""
+        notes = self._settings.get("notes") or before.get("notes", {})
+        was_own = is_own(self.path / SETTINGS)
+        settings = {**before, "price": self._settings.get("price"), "notes": notes}
+        self.write(SETTINGS, json.dumps(settings, indent=1) + "\n")
+        if was_own:
+            remember(self.path / SETTINGS)
 
     def _create(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
