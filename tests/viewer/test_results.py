@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from recorded import failed, guessing, with_tools
 
 import gem
+from gem.evaluation import EvalEnv
 from gem.trajectory import write_jsonl
 from gem.viewer.page import overview
 from gem.viewer.recordings import Recordings
@@ -32,13 +35,21 @@ def test_the_results_of_an_evaluation_are_those_of_its_report(evaluation: Path):
     report = json.loads((evaluation / "report.json").read_text())
     shown = results(evaluation)
     for cell, env in zip(shown["cells"], report["envs"], strict=True):
-        assert (cell["name"], cell["env"]) == (env["name"], env["id"])
+        assert (cell["name"], cell["env"]) == (env["name"], env["name"])
         for column in shown["columns"]:
             expected = env[column["key"]]
             expected = (
                 {name: expected[name] for name in ("value", "low", "high")} if isinstance(expected, dict) else expected
             )
             assert cell["values"][column["key"]] == expected, column["key"]
+
+
+def test_variants_of_one_environment_keep_their_names_and_their_episodes(tmp_path: Path):
+    plain = EvalEnv(id="qa:Facts", name="plain")
+    gem.evaluate("oracle", [plain, replace(plain, name=None, wrappers="concat")], limit=3, out=str(tmp_path / "run"))
+    found = Recordings([tmp_path / "run"])
+    assert Counter(row["env"] for row in found.rows) == {"plain": 3, "qa:Facts+concat": 3}
+    assert [cell["env"] for cell in overview(found)["results"]["cells"]] == ["plain", "qa:Facts+concat"]
 
 
 def test_results_without_a_report_are_computed_in_the_same_way(evaluation: Path, tmp_path: Path):

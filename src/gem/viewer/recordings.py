@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from threading import Lock
@@ -13,6 +14,7 @@ from gem._internal.text import shorten
 from gem.errors import BadValue, CallerError
 from gem.evaluation.cost import Price, price_of
 from gem.evaluation.records import read_settings
+from gem.evaluation.tasks import EvalEnv
 from gem.rl.run.folder import RunFolder, complete_checkpoints
 from gem.viewer.episodes import Json, body_of, parse, row_of
 from gem.viewer.formulas import FormulaRenderer
@@ -40,7 +42,7 @@ class Recordings:
     Attributes:
         files: the JSON Lines files.
         rows: one row per episode; see gem.viewer.episodes. ``file`` and ``line`` say where the episode is. Titles leave
-            out what all tasks of an environment begin with.
+            out what all tasks of an environment begin with. ``env`` of an evaluation is the name in its report.
         curve: points of the learning curves, with the name of the run; see _curve().
 
     Raises:
@@ -55,6 +57,7 @@ class Recordings:
         self._locations: list[_Location] = []
         self._read, self._lines = [0] * len(self.files), [0] * len(self.files)  # bytes and lines read, by file
         self._prices = [_price(file.parent) for file in self.files]
+        self._names = [_names(file) for file in self.files]
         self._lock, self._formulas = Lock(), FormulaRenderer()
         self.update()
         if not self.rows:
@@ -111,7 +114,8 @@ class Recordings:
                     except BadValue as e:
                         raise BadValue(f"{path}, line {self._lines[number]}: {e}") from e
                     self._locations.append(_Location(number, self._read[number], len(line)))
-                    self.rows.append({**row, "file": number, "line": self._lines[number]})
+                    env = _name(row, self._names[number])
+                    self.rows.append({**row, "env": env, "file": number, "line": self._lines[number]})
                     self._tasks.append(row["title"])
                 self._read[number] += len(line)
 
@@ -137,6 +141,30 @@ def _price(folder: Path) -> Price | None:
         return price_of(read_settings(folder))
     except CallerError:
         return None
+
+
+def _names(file: Path) -> list[tuple[str, int, str]]:
+    """Return the id, the number after the last sample, and the name of each environment of an evaluation's file."""
+    if file.name not in _FILES:
+        return []
+    found, ends = [], 0
+    try:
+        settings = read_settings(file.parent)
+        for env in settings["envs"]:
+            ends += int(env["tasks"]) * int(settings["rollouts"])
+            label = EvalEnv(id=env["id"], name=env["name"], wrappers=env["wrappers"], kwargs=env["kwargs"]).label
+            found.append((str(env["id"]), ends, str(label)))
+    except (CallerError, KeyError, TypeError, ValueError, AttributeError):
+        return []
+    return found
+
+
+def _name(row: Json, envs: Sequence[tuple[str, int, str]]) -> str | None:
+    """Return the name of a row's environment in its evaluation, by the number of its sample; its id elsewhere."""
+    number = int(row["episode"]) if str(row["episode"]).isdecimal() else math.inf
+    found = next(((id, name) for id, ends, name in envs if number < ends), None)
+    env: str | None = row["env"]
+    return found[1] if found and found[0] == env else env
 
 
 def _files(path: Path) -> list[Path]:

@@ -70,7 +70,7 @@ def _cells(folder: Path, label: str, rows: Sequence[Json], files: Sequence[Path]
         return [
             {
                 "name": str(env["name"]),
-                "env": str(env["id"]),
+                "env": str(env["name"]),
                 **run,
                 "values": {c.key: _plain(env.get(c.key)) for c in _SHOWN},
             }
