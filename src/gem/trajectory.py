@@ -384,9 +384,8 @@ def _common_prefix(a: list[int], b: list[int]) -> int:
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-_ANY_FIELDS = frozenset(
-    {"observation", "final_observation", "row_id", "group_id", "state_key"}
-)  # values keep their types
+# Their values keep their types.
+_ANY_FIELDS = frozenset({"observation", "final_observation", "row_id", "group_id", "state_key"})
 _FIELDS = tuple(field.name for field in fields(Trajectory))
 _NUMBERS: dict[str, Callable[[Any], float]] = {"sampled_ids": int, "logprobs": float, "loss_mask": int}
 _CONVERTED = ("context", "reward", "reward_parts", "checks")

@@ -256,9 +256,8 @@ class HttpClient:
         self._background = None
 
     def _lock_of_this_process(self) -> threading.Lock:
-        if (
-            self._background is not None and self._background.pid != os.getpid()
-        ):  # forked: no thread of this process holds the lock
+        if self._background is not None and self._background.pid != os.getpid():
+            # Forked: no thread of this process holds the lock.
             self._lock, self._background = threading.Lock(), None
         return self._lock
 
@@ -357,9 +356,7 @@ class _ConnectionPool:
                 body = await read_body(response, max_body)
         except BadInput as e:
             raise RequestError(str(e), retryable=False, status=response.status) from None
-        except (
-            self._aiohttp.ServerTimeoutError
-        ):  # connecting timed out; a subclass of TimeoutError, so it must come first
+        except self._aiohttp.ServerTimeoutError:  # a subclass of TimeoutError, so it must come first
             raise RequestError(f"no connection in {connect_timeout:g} s", unreachable=True) from None
         except asyncio.TimeoutError:  # not the builtin before Python 3.11
             raise RequestError(f"no reply in {request.timeout:g} s", timed_out=True) from None

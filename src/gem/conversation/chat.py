@@ -28,11 +28,28 @@ _CACHED_KEEPS = 131_072  # results of keeps(), which is called for all turns of 
 # Tokens that end a reply where a tokenizer has them as control tokens. Servers stop at those of a model's
 # generation_config, which are more than the end token of the template and which a client may not know.
 _ENDS = frozenset(
-    (
-        *("<|endoftext|>", "<|im_end|>", "<|end|>", "</s>", "<eos>", "<|eos|>", "[EOS]", "<end_of_turn>"),
-        *("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|eot|>", "<|eom|>", "<|return|>", "<|call|>"),
-        *("<|END_OF_TURN_TOKEN|>", "<|end_of_turn|>", "[|endofturn|]", "<|endofturn|>", "<｜end▁of▁sentence｜>"),
-    )
+    [
+        "<|endoftext|>",
+        "<|im_end|>",
+        "<|end|>",
+        "</s>",
+        "<eos>",
+        "<|eos|>",
+        "[EOS]",
+        "<end_of_turn>",
+        "<|eot_id|>",
+        "<|eom_id|>",
+        "<|end_of_text|>",
+        "<|eot|>",
+        "<|eom|>",
+        "<|return|>",
+        "<|call|>",
+        "<|END_OF_TURN_TOKEN|>",
+        "<|end_of_turn|>",
+        "[|endofturn|]",
+        "<|endofturn|>",
+        "<｜end▁of▁sentence｜>",
+    ]
 )
 _HEADER_TOKENS = 8  # at the end of a prompt, which hold the tag that opens the thinking of a reply
 _TOOL_ROUND = (assistant("ok"), tool("ok"))
@@ -74,7 +91,6 @@ class ChatFormat:
         self._first = lru_cache(_CACHED_TEXTS)(self._encode_first)
         self._reply_text = lru_cache(_CACHED_REPLIES)(self._decode_reply)
         self._kept: dict[bytes, bool] = {}  # by digest, because replies are long and rarely repeat
-        self._extends: bool | None = None
 
     def prompt(self, messages: Sequence[Message]) -> list[int]:
         """Encode a whole conversation and the header of the next reply.
@@ -151,16 +167,14 @@ class ChatFormat:
         after = self._encode_after(rest, self.raw)
         return after[1:] if after[:1] == sampled[-1:] else None
 
-    @property
+    @cached_property
     def can_extend(self) -> bool:
         """Whether extend() works: the template shows earlier replies and ends them with a token."""
-        if self._extends is None:
-            try:
-                self._encoded(self._delta, [user("x")])
-                self._extends = True
-            except BadValue:
-                self._extends = False
-        return self._extends
+        try:
+            self._encoded(self._delta, [user("x")])
+        except BadValue:
+            return False
+        return True
 
     @cached_property
     def numbers_tools(self) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from gem.core import StopReason
 from gem.evaluation.cost import Price, total_cost
 from gem.evaluation.metrics import Estimate, mean_interval, pass_at_k, pass_hat_k
-from gem.policies.usage import retries_of, token_usage
+from gem.policies.usage import retries_of, token_counts, token_usage
 from gem.trajectory import Trajectory
 
 _UNKNOWN = Estimate(math.nan, math.nan, math.nan, "t")
@@ -78,6 +78,10 @@ class Sample:
         """
         turns = trajectory.turns
         usages = [token_usage(turn.usage) for turn in turns]
+        counts = [
+            token_counts(usage, len(turn.context), len(turn.sampled_ids))
+            for usage, turn in zip(usages, turns, strict=True)
+        ]
         return cls(
             trajectory.total_reward if trajectory.failure is None else math.nan,
             trajectory.solved,
@@ -86,11 +90,8 @@ class Sample:
             trajectory.stop_reason == StopReason.MAX_TOKENS,
             trajectory.stop_reason == StopReason.REFUSED,
             sum(turn.invalid is not None for turn in turns),
-            sum(usage.get("prompt_tokens") or len(turn.context) for usage, turn in zip(usages, turns, strict=True)),
-            sum(
-                usage.get("completion_tokens") or len(turn.sampled_ids)
-                for usage, turn in zip(usages, turns, strict=True)
-            ),
+            sum(fed for fed, _ in counts),
+            sum(sampled for _, sampled in counts),
             sum(len(turn.tool_calls) for turn in turns),
             trajectory.failure,
             tuple(sorted({turn.model for turn in turns if turn.model is not None})),
@@ -211,19 +212,35 @@ class Column:
         return format(value, ",.1f" if is_mean else ",.0f" if is_long else self.form)
 
 
-def _mean_of(key: str) -> Callable[[EnvSamples], float]:
-    """Return a computation: the mean of a field over the finished samples."""
-    return lambda samples: _mean([float(getattr(sample, key)) for sample in samples.done])
+def _episodes(key: str, name: str, definition: str) -> Column:
+    """Return a column: how many finished samples have a field that is true or above 0."""
+    return Column(key, name, "episodes", definition, lambda s: sum(bool(getattr(sample, key)) for sample in s.done))
 
 
-def _total_of(key: str) -> Callable[[EnvSamples], Any]:
-    """Return a computation: the sum of a field over the finished samples."""
-    return lambda samples: sum(getattr(sample, key) for sample in samples.done)
+def _total(key: str, name: str, unit: str, definition: str) -> Column:
+    """Return a column: the sum of a field over the finished samples."""
+    return Column(key, name, unit, definition, lambda s: sum(getattr(sample, key) for sample in s.done))
 
 
-def _number_with(key: str) -> Callable[[EnvSamples], int]:
-    """Return a computation: how many finished samples have a field that is true or above 0."""
-    return lambda samples: sum(bool(getattr(sample, key)) for sample in samples.done)
+def _latency(percentile: int, definition: str) -> Column:
+    """Return a column: a percentile of the seconds of all requests."""
+
+    def compute(samples: EnvSamples) -> float:
+        requests = sorted(seconds for sample in samples.done for seconds in sample.requests)
+        return requests[math.ceil(percentile / 100 * len(requests)) - 1] if requests else math.nan
+
+    key, name = f"latency_p{percentile}", f"request p{percentile}"
+    return Column(key, name, "seconds", definition, compute, ".3g", noted=True)
+
+
+def _waits(key: str, name: str, definition: str) -> Column:
+    """Return a column: the mean of a field with seconds, over the samples with requests to a model."""
+
+    def compute(samples: EnvSamples) -> float:
+        # Without a model, other episodes of the batch decide the time.
+        return _mean([getattr(sample, key) for sample in samples.done if sample.requests])
+
+    return Column(key, name, "seconds", definition, compute, ".3g", noted=True)
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -233,22 +250,6 @@ def _mean(values: Sequence[float]) -> float:
 def _cost(samples: EnvSamples) -> float:
     known = [sample.cost for sample in samples.done if sample.cost is not None]
     return sum(known) if known and len(known) == len(samples.done) else math.nan
-
-
-def _latency(percentile: int) -> Callable[[EnvSamples], float]:
-    def compute(samples: EnvSamples) -> float:
-        requests = sorted(seconds for sample in samples.done for seconds in sample.requests)
-        return requests[math.ceil(percentile / 100 * len(requests)) - 1] if requests else math.nan
-
-    return compute
-
-
-def _seconds(part: str) -> Callable[[EnvSamples], float]:
-    def compute(samples: EnvSamples) -> float:
-        # Without a model, other episodes of the batch decide the time.
-        return _mean([getattr(sample, f"seconds_{part}") for sample in samples.done if sample.requests])
-
-    return compute
 
 
 def _score(samples: EnvSamples) -> Estimate:
@@ -308,29 +309,26 @@ COLUMNS = (
         _by_k(pass_hat_k),
         family=True,
     ),
-    Column("turns", "turns", "turns", "mean number of turns of the finished episodes", _mean_of("turns"), ".1f"),
-    Column("calls", "calls", "calls", "tool calls of the finished episodes, refused ones included", _total_of("calls")),
-    Column("cut", "cut", "episodes", "finished episodes with a reply at its token limit", _number_with("cut")),
     Column(
-        "overflowed",
-        "overflow",
-        "episodes",
-        "finished episodes that ended because the model's context was full",
-        _number_with("overflowed"),
+        "turns",
+        "turns",
+        "turns",
+        "mean number of turns of the finished episodes",
+        lambda s: _mean([sample.turns for sample in s.done]),
+        ".1f",
     ),
-    Column(
+    _total("calls", "calls", "calls", "tool calls of the finished episodes, refused ones included"),
+    _episodes("cut", "cut", "finished episodes with a reply at its token limit"),
+    _episodes("overflowed", "overflow", "finished episodes that ended because the model's context was full"),
+    _episodes(
         "refused",
         "refused",
-        "episodes",
         "finished episodes that ended because the model refused to reply or a content filter removed its reply",
-        _number_with("refused"),
     ),
-    Column(
+    _episodes(
         "invalid",
         "invalid",
-        "episodes",
         "finished episodes with at least one action that the environment could not read or refused",
-        _number_with("invalid"),
     ),
     Column(
         "failed",
@@ -339,33 +337,14 @@ COLUMNS = (
         "episodes that failed at the last attempt, for a reason outside the model; in no other column",
         lambda samples: len(samples.failures),
     ),
-    Column(
-        "tokens_in",
-        "tokens in",
-        "tokens",
-        "tokens of the prompts of all turns of the finished episodes",
-        _total_of("tokens_in"),
-    ),
-    Column(
-        "tokens_out",
-        "tokens out",
-        "tokens",
-        "tokens of the replies of the finished episodes",
-        _total_of("tokens_out"),
-    ),
-    Column(
-        "tokens_cached",
-        "cached",
-        "tokens",
-        "the part of tokens in that the endpoint reports as read from a cache",
-        _total_of("tokens_cached"),
-    ),
-    Column(
+    _total("tokens_in", "tokens in", "tokens", "tokens of the prompts of all turns of the finished episodes"),
+    _total("tokens_out", "tokens out", "tokens", "tokens of the replies of the finished episodes"),
+    _total("tokens_cached", "cached", "tokens", "the part of tokens in that the endpoint reports as read from a cache"),
+    _total(
         "tokens_reasoning",
         "reasoning",
         "tokens",
         "the part of tokens out that the endpoint reports as hidden reasoning",
-        _total_of("tokens_reasoning"),
     ),
     Column(
         "cost",
@@ -376,41 +355,22 @@ COLUMNS = (
         _cost,
         ",.4f",
     ),
-    Column(
-        "latency_p50",
-        "request p50",
-        "seconds",
-        "median of the time from a request to its reply, retries included, over the turns of finished episodes",
-        _latency(50),
-        ".3g",
-        noted=True,
+    _latency(
+        50, "median of the time from a request to its reply, retries included, over the turns of finished episodes"
     ),
-    Column(
-        "latency_p95",
-        "request p95",
-        "seconds",
+    _latency(
+        95,
         "95th percentile of the time from a request to its reply, retries included, over the turns of these episodes",
-        _latency(95),
-        ".3g",
-        noted=True,
     ),
-    Column(
+    _waits(
         "seconds_policy",
         "model time",
-        "seconds",
         "mean time that a finished episode waited for the model; empty if no model has replied",
-        _seconds("policy"),
-        ".3g",
-        noted=True,
     ),
-    Column(
+    _waits(
         "seconds_env",
         "environment time",
-        "seconds",
         "mean time that a finished episode waited for steps of the environment; empty if no model has replied",
-        _seconds("env"),
-        ".3g",
-        noted=True,
     ),
     Column(
         "retries",

@@ -158,7 +158,7 @@ class Spending:
 
     # What gem.evaluation.options.Budgeted asks of a budget.
 
-    def ending(self, request: Request, most: int | None) -> Reply | None:
+    def ending(self, request: Request) -> Reply | None:
         """Return a failed reply if the limit is spent. Raises BadValue if it cannot be kept, as costs are unknown."""
         if self._unknown:
             raise BadValue(

@@ -17,6 +17,7 @@ from gem.errors import BadValue
 from gem.evaluation.tasks import Wrap
 from gem.evaluation.versions import digest
 from gem.policies import Policy, Reply, Request, is_async
+from gem.policies.usage import token_counts, token_usage
 from gem.seeding import derive
 from gem.wrappers.prompt_template import PromptTemplateWrapper
 from gem.wrappers.wrapper_factory import has_tool, mcp_wrapper
@@ -81,19 +82,15 @@ class EvalOptions:
         """Return the policy with the token budget, with the context of its model as a limit, and with more budgets."""
         budgets = [*more]
         if self.token_limit is not None or (policy.chat is not None and policy.max_prompt_tokens is not None):
-            budgets.append(TokenBudget(self.token_limit))
+            budgets.append(TokenBudget(self.token_limit, policy.max_prompt_tokens))
         return (AsyncBudgeted if is_async(policy) else Budgeted)(policy, budgets) if budgets else policy
 
 
 class Budget(Protocol):
     """A limit that counts replies."""
 
-    def ending(self, request: Request, most: int | None) -> Reply | None:
-        """Return the reply that ends an episode over the limit, instead of the policy's; None if it is not over it.
-
-        Args:
-            most: the policy's max_prompt_tokens.
-        """
+    def ending(self, request: Request) -> Reply | None:
+        """Return the reply that ends an episode over the limit, instead of the policy's; None if it is not over it."""
 
     def count(self, request: Request, reply: Reply) -> None:
         """Count a reply of the policy."""
@@ -132,28 +129,29 @@ class SampledByTask:
 class TokenBudget:
     """Ends episodes, as with a full context, once their prompts and replies have used up a number of tokens.
 
-    The reply that exceeds the budget is still played. An episode also ends at a prompt that is longer than the policy's
-    ``max_prompt_tokens``; a first prompt would otherwise stop the whole run.
+    The reply that exceeds the budget is still played. An episode also ends at a prompt that is too long for the policy;
+    a first prompt would otherwise stop the whole run.
 
     Args:
         limit: tokens per episode. Of an endpoint, those that it reports. None for no budget.
+        max_prompt_tokens: of the policy.
     """
 
-    def __init__(self, limit: int | None) -> None:
+    def __init__(self, limit: int | None, max_prompt_tokens: int | None) -> None:
         self.limit = math.inf if limit is None else limit
+        self.max_prompt_tokens = math.inf if max_prompt_tokens is None else max_prompt_tokens
         self._spent: dict[int, int] = {}  # by episode
 
-    def ending(self, request: Request, most: int | None) -> Reply | None:
+    def ending(self, request: Request) -> Reply | None:
         _, episode, turn = request.key
         if turn == 0:
             self._spent[episode] = 0
-        is_over = self._spent[episode] >= self.limit or (most is not None and len(request.prompt_ids) > most)
+        is_over = self._spent[episode] >= self.limit or len(request.prompt_ids) > self.max_prompt_tokens
         return _OVER if is_over else None
 
     def count(self, request: Request, reply: Reply) -> None:
-        usage = reply.usage or {}
-        fed = usage.get("prompt_tokens") or len(reply.prompt_ids) or len(request.prompt_ids)
-        self._spent[request.key[1]] += fed + (usage.get("completion_tokens") or len(reply.sampled_ids))
+        fed = len(reply.prompt_ids) or len(request.prompt_ids)
+        self._spent[request.key[1]] += sum(token_counts(token_usage(reply.usage), fed, len(reply.sampled_ids)))
 
 
 class Budgeted:
@@ -175,8 +173,7 @@ class Budgeted:
         ]
 
     def _ending(self, request: Request) -> Reply | None:
-        most = self.policy.max_prompt_tokens
-        endings = [budget.ending(request, most) for budget in self.budgets]
+        endings = [budget.ending(request) for budget in self.budgets]
         return next((ending for ending in endings if ending is not None), None)
 
     def _counted(self, request: Request, reply: Reply) -> Reply:

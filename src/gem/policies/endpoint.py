@@ -411,12 +411,9 @@ class EndpointPolicy:
             options = {"logprobs": 1, "return_token_ids": True, "stop_token_ids": sorted(self.chat.end_ids), **options}
         elif request.tools:
             options = {**options, "tools": list(request.tools)}
-        if self.seed is None:
-            return options
-        return {
-            **options,
-            "seed": derive(self.seed, *(request.stream or request.key)) % 2**31,
-        }  # the range that every server accepts
+        if self.seed is not None:  # in the range that every server accepts
+            options = {**options, "seed": derive(self.seed, *(request.stream or request.key)) % 2**31}
+        return options
 
 
 def _then(future: Future[Any], convert: Callable[[Future[Any]], Reply]) -> Future[Reply]:

@@ -63,6 +63,11 @@ def token_usage(reported: Any) -> dict[str, Any]:
     return kept if (cost := _cost(reported)) is None else {**kept, "cost": cost}
 
 
+def token_counts(usage: Mapping[str, Any], fed: int, sampled: int) -> tuple[int, int]:
+    """Return the tokens of a prompt and of its reply, from token_usage(); if it lacks them, as fed and sampled."""
+    return usage.get("prompt_tokens") or fed, usage.get("completion_tokens") or sampled
+
+
 def total_usage(usages: Iterable[Any]) -> dict[str, int]:
     """Return the sums of the token counts of several replies, for the counts that one of them reports."""
     counts = [token_usage(usage) for usage in usages]
@@ -74,9 +79,8 @@ def total_usage(usages: Iterable[Any]) -> dict[str, int]:
 def retries_of(usage: Mapping[str, Any]) -> dict[str, int]:
     """Return how often the client has sent a request again, by cause, from the usage of its turn."""
     retries = usage.get("retries")
-    return (
-        {str(cause): count for cause, count in retries.items() if _is_count(count)} if isinstance(retries, dict) else {}
-    )
+    found = retries.items() if isinstance(retries, dict) else ()
+    return {str(cause): count for cause, count in found if _is_count(count)}
 
 
 def _first_count(data: Mapping[str, Any], places: tuple[str, ...]) -> int | None:

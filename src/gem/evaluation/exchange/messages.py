@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gem._internal.folders import plain
-from gem._internal.inbound import shaped, without_surrogates
+from gem._internal.inbound import shaped
 from gem.conversation.observations import as_messages
 from gem.core import StopReason
 from gem.evaluation.records import FAILURES, read_records, read_settings
@@ -85,11 +85,6 @@ def text_of(content: Any) -> str:
         return json.dumps(content, default=str)
     parts = [part if isinstance(part, str) else part.get("text") or part.get("reasoning") for part in content]
     return "\n".join(part if isinstance(part, str) else IMAGE for part in parts)
-
-
-def writable(data: Any) -> Any:
-    """Return JSON data with U+FFFD for each lone surrogate, which the parsers of other tools refuse."""
-    return without_surrogates(data)[0]
 
 
 def episode_of(messages: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], **fields: Any) -> Trajectory:

@@ -53,7 +53,7 @@ class SpanLog:
             env: name of the environment in the report.
         """
         turns, model = trajectory.turns, trajectory.model or "unknown"
-        clock = time.time_ns() - sum(map(_policy_ns, turns)) - sum(map(_env_ns, turns))
+        clock = time.time_ns() - sum(_ns(turn, "policy") + _ns(turn, "env") for turn in turns)
         about = {"gem.env": env, "gem.sample": trajectory.episode, "gem.task": str(trajectory.group_id)}
         whole = {**_of_model(trajectory, turns), **about, "gen_ai.agent.name": model, **_usage(turns)}
         root = self._begin(f"invoke_agent {model}", "invoke_agent", clock, whole, None)
@@ -65,7 +65,7 @@ class SpanLog:
                 asked["gen_ai.response.finish_reasons"] = [turn.finish]
             asked |= _numbers({f"gen_ai.request.{name}": trajectory.sampling.get(name) for name in _SAMPLING})
             chat = self._begin(f"chat {model}", "chat", clock, asked, root, client=True)
-            clock += _policy_ns(turn)
+            clock += _ns(turn, "policy")
             chat.end(clock)
             found = {"gem.turn": k, **_numbers({"gem.reward": turn.reward})}
             step = self._begin(f"step {env}", None, clock, found | about, root, error=turn.invalid)
@@ -73,8 +73,8 @@ class SpanLog:
                 name, fault = str(call.get("name")), call.get("fault")
                 of_call = {"gen_ai.tool.name": name, "gen_ai.tool.type": "function"}
                 tool = self._begin(f"execute_tool {name}", "execute_tool", clock, of_call, step, error=fault)
-                tool.end(clock + _env_ns(turn))
-            clock += _env_ns(turn)
+                tool.end(clock + _ns(turn, "env"))
+            clock += _ns(turn, "env")
             step.end(clock)
         if trajectory.failure is None:
             score = {"name": "reward", "score.value": trajectory.total_reward, "score.label": trajectory.stop_reason}
@@ -158,9 +158,5 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if isinstance(value, (int, float))}
 
 
-def _policy_ns(turn: Turn) -> int:
-    return int(turn.seconds.get("policy", 0.0) * 1e9)
-
-
-def _env_ns(turn: Turn) -> int:
-    return int(turn.seconds.get("env", 0.0) * 1e9)
+def _ns(turn: Turn, part: str) -> int:
+    return int(turn.seconds.get(part, 0.0) * 1e9)
