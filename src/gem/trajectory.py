@@ -335,11 +335,8 @@ def _turn_to_json(turn: Turn, before: Turn, where: str) -> dict[str, Any]:
     parts = {name: float(part) for name, part in turn.reward_parts.items()}
     data["reward_parts"] = encode(parts, f"{where}.reward_parts")
     data["checks"] = encode([asdict(check) for check in turn.checks], f"{where}.checks")
-    context = turn.context
-    keeps = len(before.context) + len(before.sampled_ids)
-    if not context.starts_with(before.context, before.sampled_ids):
-        keeps = _common_prefix(before.context + before.sampled_ids, context.tolist())
-    return {**data, "prompt_ids": {"keeps": keeps, "adds": context[keeps:]}}
+    _, keeps = continuation(before, turn)
+    return {**data, "prompt_ids": {"keeps": keeps, "adds": turn.context[keeps:]}}
 
 
 def _plain(value: Any, name: str) -> Any:

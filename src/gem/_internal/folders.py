@@ -85,6 +85,15 @@ def write_text(file: Path, text: str) -> None:
         raise
 
 
+def sha256(file: Path) -> str:
+    """Return the SHA-256 of a file, which is read in blocks."""
+    digest = hashlib.sha256()
+    with file.open("rb") as opened:
+        while block := opened.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
 def remember(settings: Path) -> None:
     """Record that this user made the folder with this file of settings. Logs a warning if that is impossible."""
     try:

@@ -28,28 +28,11 @@ _CACHED_KEEPS = 131_072  # results of keeps(), which is called for all turns of 
 # Tokens that end a reply where a tokenizer has them as control tokens. Servers stop at those of a model's
 # generation_config, which are more than the end token of the template and which a client may not know.
 _ENDS = frozenset(
-    [
-        "<|endoftext|>",
-        "<|im_end|>",
-        "<|end|>",
-        "</s>",
-        "<eos>",
-        "<|eos|>",
-        "[EOS]",
-        "<end_of_turn>",
-        "<|eot_id|>",
-        "<|eom_id|>",
-        "<|end_of_text|>",
-        "<|eot|>",
-        "<|eom|>",
-        "<|return|>",
-        "<|call|>",
-        "<|END_OF_TURN_TOKEN|>",
-        "<|end_of_turn|>",
-        "[|endofturn|]",
-        "<|endofturn|>",
-        "<｜end▁of▁sentence｜>",
-    ]
+    (
+        *("<|endoftext|>", "<|im_end|>", "<|end|>", "</s>", "<eos>", "<|eos|>", "[EOS]", "<end_of_turn>"),
+        *("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|eot|>", "<|eom|>", "<|return|>", "<|call|>"),
+        *("<|END_OF_TURN_TOKEN|>", "<|end_of_turn|>", "[|endofturn|]", "<|endofturn|>", "<｜end▁of▁sentence｜>"),
+    )
 )
 _HEADER_TOKENS = 8  # at the end of a prompt, which hold the tag that opens the thinking of a reply
 _TOOL_ROUND = (assistant("ok"), tool("ok"))

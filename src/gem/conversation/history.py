@@ -202,7 +202,8 @@ def _closed(chat: ChatFormat, turn: Turn) -> list[int]:
 
 def _reply_ids(chat: ChatFormat, turn: Turn) -> list[int]:
     """Return the ids of a reply with all of its thinking, which the prompt may have opened."""
-    return [*chat.thinking_ids(turn.context, turn.sampled_ids)[0], *_closed(chat, turn)]
+    opening, closing = chat.thinking_ids(turn.context, turn.sampled_ids)
+    return [*opening, *turn.sampled_ids, *closing]
 
 
 def _messages(chat: ChatFormat, turns: Sequence[Turn], new: Sequence[Message], dropped: int) -> list[Message]:

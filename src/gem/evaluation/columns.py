@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from gem.core import StopReason
-from gem.evaluation.cost import Price, total_cost
+from gem.evaluation.cost import Price, sum_of_known, total_cost
 from gem.evaluation.metrics import Estimate, mean_interval, pass_at_k, pass_hat_k
 from gem.policies.usage import retries_of, token_counts, token_usage
 from gem.trajectory import Trajectory
@@ -248,8 +248,8 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _cost(samples: EnvSamples) -> float:
-    known = [sample.cost for sample in samples.done if sample.cost is not None]
-    return sum(known) if known and len(known) == len(samples.done) else math.nan
+    cost = sum_of_known(sample.cost for sample in samples.done)
+    return math.nan if cost is None else cost
 
 
 def _score(samples: EnvSamples) -> Estimate:

@@ -100,9 +100,14 @@ def turn_cost(turn: Turn, price: Price | None) -> float | None:
 
 def total_cost(turns: Iterable[Turn], price: Price | None) -> float | None:
     """Return the cost of turns; None if that of one is not known, or there is none."""
-    costs = [turn_cost(turn, price) for turn in turns]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if known and len(known) == len(costs) else None
+    return sum_of_known(turn_cost(turn, price) for turn in turns)
+
+
+def sum_of_known(costs: Iterable[float | None]) -> float | None:
+    """Return the sum of costs; None if one of them is not known, or there is none."""
+    listed = list(costs)
+    known = [cost for cost in listed if cost is not None]
+    return sum(known) if known and len(known) == len(listed) else None
 
 
 def known_cost(trajectory: Trajectory, price: Price | None) -> float:

@@ -83,7 +83,7 @@ class EvalOptions:
         budgets = [*more]
         if self.token_limit is not None or (policy.chat is not None and policy.max_prompt_tokens is not None):
             budgets.append(TokenBudget(self.token_limit, policy.max_prompt_tokens))
-        return (AsyncBudgeted if is_async(policy) else Budgeted)(policy, budgets) if budgets else policy
+        return Budgeted(policy, budgets) if budgets else policy
 
 
 class Budget(Protocol):
@@ -159,6 +159,8 @@ class Budgeted:
 
     def __init__(self, policy: Any, budgets: Sequence[Budget]) -> None:
         self.policy, self.budgets = policy, budgets
+        if is_async(policy):
+            self.submit = self._submit
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.policy, name)
@@ -172,6 +174,15 @@ class Budgeted:
             for request, ending in zip(requests, endings, strict=True)
         ]
 
+    def _submit(self, request: Request) -> Future[Reply]:
+        if (ending := self._ending(request)) is not None:
+            future: Future[Reply] = Future()
+            future.set_result(ending)
+            return future
+        future = self.policy.submit(request)
+        future.add_done_callback(partial(self._count, request))
+        return future
+
     def _ending(self, request: Request) -> Reply | None:
         endings = [budget.ending(request) for budget in self.budgets]
         return next((ending for ending in endings if ending is not None), None)
@@ -180,19 +191,6 @@ class Budgeted:
         for budget in self.budgets:
             budget.count(request, reply)
         return reply
-
-
-class AsyncBudgeted(Budgeted):
-    """Budgeted for a policy with submit()."""
-
-    def submit(self, request: Request) -> Future[Reply]:
-        if (ending := self._ending(request)) is not None:
-            future: Future[Reply] = Future()
-            future.set_result(ending)
-            return future
-        future = self.policy.submit(request)
-        future.add_done_callback(partial(self._count, request))
-        return future
 
     def _count(self, request: Request, future: Future[Reply]) -> None:
         if not future.cancelled() and future.exception() is None:

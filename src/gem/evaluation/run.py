@@ -324,10 +324,10 @@ class EvalRun:
         if any(map(self.spending.ended, failed)):
             return self.spending.error(self.how())
         causes = [str(trajectory.failure) for trajectory in failed]
-        is_outage = all(cause.startswith(OUTAGES) for cause in causes)
-        refused = all(cause.startswith(REFUSED) for cause in causes)
-        is_function = all(cause.startswith(FUNCTION) for cause in causes)
-        kind = BadValue if refused else EndpointError if is_outage or is_function else InfraError
+        is_outage, is_refused, is_function = (
+            all(cause.startswith(kinds) for cause in causes) for kinds in (OUTAGES, REFUSED, FUNCTION)
+        )
+        kind = BadValue if is_refused else EndpointError if is_outage or is_function else InfraError
         hint = "; check the server and its URL" if is_outage else ""
         count = len({trajectory.episode for trajectory in failed})
         which = f"all of the first {count} samples" if count > 1 else "the first sample"

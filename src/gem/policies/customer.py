@@ -19,9 +19,7 @@ from gem.policies.completion import Completion
 from gem.policies.endpoint import Endpoint
 
 Event = dict[str, Any]  # {"by", "say"}, or {"by", "call", "arguments", "result", "error"}; by is "agent" or "customer"
-CustomerCall = Callable[
-    [str, dict[str, Any]], tuple[str, bool]
-]  # of a name with arguments: the result, and if it failed
+CustomerCall = Callable[[str, dict[str, Any]], tuple[str, bool]]  # name and arguments → result, and if it failed
 MAX_CALLS = 50  # of the customer's own tools, before it says something
 _CLIENT = ("base_url", "model", "api_key_env", "timeout", "concurrency", "retries", "backoff")
 _OPENING = "Hi! How can I help you today?"  # with what the agent's side opens the conversation, so the model begins

@@ -19,7 +19,7 @@ from gem._internal.inbound import finite, loads, shaped
 from gem.errors import BadInput, BadValue
 from gem.evaluation.cost import Price, total_cost
 from gem.messages import ToolErrorType
-from gem.policies.usage import token_usage
+from gem.policies.usage import token_counts, token_usage
 from gem.trajectory import Turn
 
 Json = dict[str, Any]
@@ -60,6 +60,10 @@ def row_of(data: Json, line: bytes, price: Price | None = None) -> Json:
         rewards = [turn.get("reward") for turn in turns]
         failed = failure is not None or None in rewards
         usages = list(map(_usage, turns))
+        counts = [
+            token_counts(usage, _context(turn), len(turn.get("sampled_ids", ())))
+            for usage, turn in zip(usages, turns, strict=True)
+        ]
         return {
             "key": hashlib.blake2b(line, digest_size=8).hexdigest(),
             "env": _optional(data.get("env_id")),
@@ -80,11 +84,8 @@ def row_of(data: Json, line: bytes, price: Price | None = None) -> Json:
             "forks": sum(_forks(turns)),
             "cut": any(turn.get("finish") == "length" for turn in turns),
             "tokens": sum(len(turn.get("sampled_ids", ())) for turn in turns),
-            "tokens_in": sum(u.get("prompt_tokens") or _context(turn) for u, turn in zip(usages, turns, strict=True)),
-            "tokens_out": sum(
-                u.get("completion_tokens") or len(turn.get("sampled_ids", ()))
-                for u, turn in zip(usages, turns, strict=True)
-            ),
+            "tokens_in": sum(fed for fed, _ in counts),
+            "tokens_out": sum(sampled for _, sampled in counts),
             "seconds": _number(sum(sum(turn.get("seconds", {}).values()) for turn in turns)),
             "cost": _number(total_cost(map(_charged, turns, usages), price) if price or any(usages) else None),
         }
@@ -150,14 +151,14 @@ def _title(observation: Any) -> str:
 
 def _why(turn: Json) -> Json:
     """Return why the episode has its score, as its last turn says: "explanation" and "checks", where there are any."""
-    checks = [check for check in _items(turn.get("checks")) if isinstance(check, dict)]
     shown = [
         {
             "name": _shown(check.get("name")),
             "passed": check.get("passed") is True,
             "detail": _shown(check.get("detail") or ""),
         }
-        for check in checks
+        for check in _items(turn.get("checks"))
+        if isinstance(check, dict)
     ]
     explanation = {"explanation": _shown(turn["explanation"])} if turn.get("explanation") else {}
     return explanation | ({"checks": shown} if shown else {})

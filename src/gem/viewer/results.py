@@ -59,11 +59,7 @@ def _folder(file: Path) -> Path:
 
 def _cells(folder: Path, label: str, rows: Sequence[Json], files: Sequence[Path]) -> list[Json]:
     """Return the cells of a run whose rows have one model."""
-    shared = {
-        "model": rows[0]["model"],
-        "run": label,
-        "files": sorted({row["file"] for row in rows}),
-    }
+    shared = {"model": rows[0]["model"], "run": label, "files": sorted({row["file"] for row in rows})}
     finished = [row for row in rows if files[row["file"]].name != FAILURES]
     if (report := _report(folder, len(finished))) is not None:
         run = shared | ({} if shared["model"] else {"run": str(report.get("model") or shared["run"])})

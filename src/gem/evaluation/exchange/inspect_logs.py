@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gem._internal.folders import write_text
-from gem._internal.inbound import REPLY, loads, read_json, read_member, shaped, without_surrogates
+from gem._internal.inbound import REPLY, loads, read_json, read_member, shaped
 from gem.errors import BadValue, MissingDependency
 from gem.evaluation.columns import COLUMNS, Sample
 from gem.evaluation.cost import Price, price_of
@@ -29,6 +29,7 @@ from gem.evaluation.exchange.messages import (
     openai_message,
     reward_parts_of,
     set_score,
+    writable,
 )
 from gem.evaluation.records import SETTINGS
 from gem.evaluation.report import read_report
@@ -54,7 +55,7 @@ def export_inspect(path: str, out: str) -> list[Path]:
         for env, scores, played in zip(settings["envs"], report["envs"], episodes, strict=True):
             log = _log(settings, report, env, scores, played, created)
             file = _file_for(scores["name"], Path(out), files)
-            write_text(file, json.dumps(without_surrogates(log)[0], indent=1) + "\n")
+            write_text(file, json.dumps(writable(log), indent=1) + "\n")
             files.append(file)
     return files
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gem._internal.folders import plain, write_text
+from gem._internal.folders import plain, sha256, write_text
 from gem._internal.inbound import shaped
 from gem.evaluation.columns import COLUMNS
 from gem.evaluation.records import TRAJECTORIES
@@ -16,7 +15,6 @@ from gem.evaluation.report import read_report
 
 FILE = "leaderboard.jsonl"
 _SETTINGS = ("prompt_template", "mcp", "token_limit", "native_tools", "price")  # besides the policy's
-_BLOCK = 1 << 20  # bytes
 
 
 def export_leaderboard(paths: Sequence[str], out: str) -> Path:
@@ -38,6 +36,7 @@ def leaderboard_row(path: str) -> dict[str, Any]:
         BadValue: the folder holds no report.
     """
     report = read_report(path)
+    records = plain((Path(path) if Path(path).is_dir() else Path(path).parent) / TRAJECTORIES)
     with shaped(path, "a report of an evaluation"):
         settings = report["settings"]
         pairs = zip(report["envs"], settings["envs"], strict=True)
@@ -52,7 +51,7 @@ def leaderboard_row(path: str) -> dict[str, Any]:
             "failed_share": report["failed_share"],
             "suite": report.get("suite", {}),
             "envs": [_env_row(env, planned) for env, planned in pairs],
-            "records": _sha256(Path(path)),
+            "records": sha256(records) if records.exists() else "",
         }
 
 
@@ -66,14 +65,3 @@ def _without_paths(setting: Any) -> Any:
     if not isinstance(setting, Mapping):
         return setting
     return {name: value for name, value in setting.items() if name != "file"}
-
-
-def _sha256(path: Path) -> str:
-    file = plain((path if path.is_dir() else path.parent) / TRAJECTORIES)
-    if not file.exists():
-        return ""
-    digest = hashlib.sha256()
-    with file.open("rb") as opened:
-        while block := opened.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from gem._internal.folders import plain
-from gem._internal.inbound import shaped
+from gem._internal.inbound import shaped, without_surrogates
 from gem.conversation.observations import as_messages
 from gem.core import StopReason
 from gem.evaluation.records import FAILURES, read_records, read_settings
-from gem.trajectory import Trajectory, Turn, read_jsonl
+from gem.trajectory import Trajectory, Turn
 
 IMAGE = "[image]"  # what stands for an image, which other tools do not get
 
@@ -26,8 +24,7 @@ def evaluation_episodes(path: str) -> tuple[dict[str, Any], list[list[Trajectory
     """
     settings = read_settings(path)
     found = {trajectory.episode: trajectory for trajectory in read_records(path)}
-    failures = plain(Path(path) / FAILURES)
-    for trajectory in read_jsonl(failures) if failures.exists() else ():
+    for trajectory in read_records(path, FAILURES):
         if found.get(trajectory.episode, trajectory).failure is not None:
             found[trajectory.episode] = trajectory
     episodes, first = [], 0
@@ -85,6 +82,11 @@ def text_of(content: Any) -> str:
         return json.dumps(content, default=str)
     parts = [part if isinstance(part, str) else part.get("text") or part.get("reasoning") for part in content]
     return "\n".join(part if isinstance(part, str) else IMAGE for part in parts)
+
+
+def writable(data: Any) -> Any:
+    """Return JSON data with U+FFFD for each lone surrogate, which the parsers of other tools refuse."""
+    return without_surrogates(data)[0]
 
 
 def episode_of(messages: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], **fields: Any) -> Trajectory:

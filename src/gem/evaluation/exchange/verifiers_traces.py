@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gem._internal.folders import plain
-from gem._internal.inbound import loads, read_text, shaped, without_surrogates
+from gem._internal.inbound import loads, read_text, shaped
 from gem.errors import BadValue
 from gem.evaluation.exchange.messages import (
     episode_of,
@@ -21,6 +21,7 @@ from gem.evaluation.exchange.messages import (
     openai_message,
     reward_parts_of,
     set_score,
+    writable,
 )
 from gem.trajectory import Trajectory, Turn
 
@@ -42,7 +43,7 @@ def export_verifiers(path: str, out: str) -> list[Path]:
         for env, played in zip(settings["envs"], episodes, strict=True):
             for trajectory in played:
                 with shaped(path, "an evaluation"):
-                    opened.write(json.dumps(without_surrogates(_episode(settings, env, trajectory))[0]) + "\n")
+                    opened.write(json.dumps(writable(_episode(settings, env, trajectory))) + "\n")
     return [file]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from gem.errors import BadValue
 from gem.evaluation.logs.services import NumberLog, check_installed, unless_it_fails
@@ -33,21 +33,18 @@ class RunLog:
     """
 
     def __init__(self, kind: str, folder: str | None, settings: Mapping[str, Any]) -> None:
-        if kind not in ("wandb", "tensorboard", "trackio", "otel"):
+        if kind not in get_args(LogKind):
             raise BadValue(f"log must be wandb, tensorboard, trackio or otel, got {kind!r}")
         if kind == "tensorboard" and folder is None:
             raise BadValue("log='tensorboard' writes into the folder of the evaluation; name one with out=")
         self.kind, self.folder, self.settings = kind, folder, settings
-        self._numbers: NumberLog | None = None
-        self._target: SpanLog | None = None
-        if kind == "otel":
-            self._target = SpanLog()
-        else:
+        self._target: NumberLog | SpanLog | None = SpanLog() if kind == "otel" else None
+        if kind != "otel":
             check_installed(kind)
 
     def episode(self, trajectory: Trajectory, env: str) -> None:
         """Send the spans of an episode that has just ended. Only for "otel"."""
-        if self._target is not None:
+        if isinstance(self._target, SpanLog):
             with unless_it_fails(self):
                 self._target.episode(trajectory, env)
 
@@ -56,19 +53,19 @@ class RunLog:
         done = sum(env.done for env in report.envs)
         if self.kind == "otel" or not done:
             return
-        if self._numbers is None:  # not before the folder of the evaluation is made, which must be empty
+        if not isinstance(self._target, NumberLog):
+            # Not before the folder of the evaluation is made, which must be empty.
             folder = Path(self.folder or ".")
             name = report.model if self.folder is None else folder.resolve().name
-            self._numbers = NumberLog(self.kind, f"eval-{name}", self.settings, folder=folder, step=done - 1)
+            self._target = NumberLog(self.kind, f"eval-{name}", self.settings, folder=folder, step=done - 1)
         counts = {"done": done, "failed": sum(env.failed for env in report.envs)}
-        self._numbers.write({**counts, **{env.name: _numbers(env) for env in report.envs}}, done)
+        self._target.write({**counts, **{env.name: _numbers(env) for env in report.envs}}, done)
 
     def close(self) -> None:
         """Send what is left."""
-        for target in (self._numbers, self._target):
-            if target is not None:
-                with unless_it_fails(self):
-                    target.close()
+        if self._target is not None:
+            with unless_it_fails(self):
+                self._target.close()
 
 
 def _numbers(env: EnvScore) -> dict[str, float]:

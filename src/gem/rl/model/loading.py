@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from gem._internal.folders import sha256
 from gem._internal.inbound import FILE, check_size, loads
 from gem._internal.text import unescaped
 from gem.errors import BadValue, require
@@ -146,12 +147,10 @@ def fingerprints(name: str | os.PathLike[str]) -> dict[str, str]:
 
 def fingerprint(file: Path) -> str:
     """Return a digest of a file; see fingerprints()."""
-    digest, size = hashlib.sha256(), file.stat().st_size
+    if file.stat().st_size <= WHOLE or file.suffix != ".safetensors":
+        return sha256(file)
+    digest = hashlib.sha256()
     with file.open("rb") as data:
-        if size <= WHOLE or file.suffix != ".safetensors":
-            while part := data.read(2**20):
-                digest.update(part)
-            return digest.hexdigest()
         start = int.from_bytes(data.read(8), "little")
         check_size(start, f"the header of {file}", FILE.bytes)
         header = data.read(start)

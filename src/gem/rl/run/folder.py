@@ -6,7 +6,6 @@ SHA-256 of every file. A process killed at any moment, or a full disk, leaves th
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -17,7 +16,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from gem._internal.folders import FolderLock, check_own, open_to_append, plain, plain_tree, remember, write_text
+from gem._internal.folders import FolderLock, check_own, open_to_append, plain, plain_tree, remember, sha256, write_text
 from gem._internal.inbound import loads, read_json, read_text, shaped
 from gem._internal.typed import check_keys
 from gem.errors import BadValue, CallerError, InfraError, UnknownArgument
@@ -258,7 +257,7 @@ def write_complete(target: Path, write: Callable[[Path], None], **about: Any) ->
     try:
         write(draft)
         files = sorted(path for path in draft.rglob("*") if path.is_file())
-        sums = {str(file.relative_to(draft)): _sha256(file) for file in files}
+        sums = {str(file.relative_to(draft)): sha256(file) for file in files}
         (draft / MANIFEST).write_text(json.dumps({**about, "sha256": sums}, indent=1))
         for file in [*files, draft / MANIFEST, draft]:
             _sync(file)
@@ -275,7 +274,7 @@ def check_intact(folder: Path, advice: str) -> None:
         files = plain_tree(folder)
         sums: dict[str, Any] = read_json(files[MANIFEST])["sha256"]
         # Only names of files in the folder are read: a name such as ../../x could be that of any other one.
-        damaged = [name for name, wanted in sums.items() if name not in files or _sha256(files[name]) != wanted]
+        damaged = [name for name, wanted in sums.items() if name not in files or sha256(files[name]) != wanted]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
         damaged = [f"{MANIFEST}: {e}"]
     if damaged:
@@ -318,14 +317,6 @@ def _free_name(config: TrainConfig) -> str:
     base = f"{title.replace(':', '-')}-seed{config.seed}"
     names = [base, *(f"{base}-{n}" for n in range(2, 10_000))]
     return next(name for name in names if not (Path(config.out) / name).exists())
-
-
-def _sha256(file: Path) -> str:
-    digest = hashlib.sha256()
-    with file.open("rb") as data:
-        while block := data.read(2**20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _sync(path: Path) -> None:
