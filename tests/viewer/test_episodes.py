@@ -9,6 +9,8 @@ import pytest
 from recorded import PIXEL, explained, failed, guessing, with_tools
 
 from gem.errors import BadValue
+from gem.evaluation.columns import Sample
+from gem.evaluation.cost import Price
 from gem.trajectory import Trajectory, Turn
 from gem.viewer.episodes import body_of, dump, messages, parse, row_of
 
@@ -197,3 +199,9 @@ def test_a_malformed_turn_is_refused(turn: Any):
     data = {"turns": [turn]}
     with pytest.raises(BadValue, match="not a trajectory"):
         body_of(data)
+
+
+def test_a_row_has_the_cost_of_the_report_where_only_token_ids_are_recorded():
+    price, played = Price(input=2.0, output=8.0), Trajectory(turns=[Turn("q", "a", [1, 2, 3], [4, 5])])
+    cost = row_of(played.to_json(), b"line", price)["cost"]
+    assert cost == Sample.of(played, price).cost == pytest.approx(22e-6)

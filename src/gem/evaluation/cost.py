@@ -94,8 +94,7 @@ def _price(where: str, data: Any) -> Price:
 
 def turn_cost(turn: Turn, price: Price | None) -> float | None:
     """Return the cost of a turn: at a price, or without one what the endpoint has charged; None if it is not known."""
-    usage = token_usage(turn.usage)
-    return _cost(usage, len(turn.context), len(turn.sampled_ids), turn.finish, price)
+    return request_cost(token_usage(turn.usage), len(turn.context), len(turn.sampled_ids), turn.finish, price)
 
 
 def total_cost(turns: Iterable[Turn], price: Price | None) -> float | None:
@@ -115,7 +114,10 @@ def known_cost(trajectory: Trajectory, price: Price | None) -> float:
     return sum(turn_cost(turn, price) or 0.0 for turn in trajectory.turns)
 
 
-def _cost(usage: Mapping[str, Any], fed: int, sampled: int, finish: str | None, price: Price | None) -> float | None:
+def request_cost(
+    usage: Mapping[str, Any], fed: int, sampled: int, finish: str | None, price: Price | None
+) -> float | None:
+    """Return the cost of a request as turn_cost() does, from token_usage() and the numbers of its token ids."""
     if price is None:
         cost = usage.get("cost")
         return 0.0 if cost is None and not usage and finish in _REFUSED else cost
@@ -176,7 +178,7 @@ class Spending:
         """Add the cost of a reply."""
         fed = len(reply.prompt_ids) or len(request.prompt_ids)
         if reply.failure is None:
-            cost = _cost(token_usage(reply.usage), fed, len(reply.sampled_ids), reply.finish, self.price)
+            cost = request_cost(token_usage(reply.usage), fed, len(reply.sampled_ids), reply.finish, self.price)
             with self._lock:
                 self.spent += cost or 0.0
                 self._unknown |= cost is None and self.limit is not None

@@ -17,10 +17,9 @@ from typing import Any
 
 from gem._internal.inbound import finite, loads, shaped
 from gem.errors import BadInput, BadValue
-from gem.evaluation.cost import Price, total_cost
+from gem.evaluation.cost import Price, request_cost, sum_of_known
 from gem.messages import ToolErrorType
 from gem.policies.usage import token_counts, token_usage
-from gem.trajectory import Turn
 
 Json = dict[str, Any]
 
@@ -60,10 +59,12 @@ def row_of(data: Json, line: bytes, price: Price | None = None) -> Json:
         rewards = [turn.get("reward") for turn in turns]
         failed = failure is not None or None in rewards
         usages = list(map(_usage, turns))
-        counts = [
-            token_counts(usage, _context(turn), len(turn.get("sampled_ids", ())))
-            for usage, turn in zip(usages, turns, strict=True)
-        ]
+        lengths = [(_context(turn), len(turn.get("sampled_ids", ()))) for turn in turns]
+        counts = [token_counts(usage, *length) for usage, length in zip(usages, lengths, strict=True)]
+        cost = sum_of_known(
+            request_cost(usage, *length, turn.get("finish"), price)
+            for usage, length, turn in zip(usages, lengths, turns, strict=True)
+        )
         return {
             "key": hashlib.blake2b(line, digest_size=8).hexdigest(),
             "env": _optional(data.get("env_id")),
@@ -83,11 +84,11 @@ def row_of(data: Json, line: bytes, price: Price | None = None) -> Json:
             "tool_errors": sum(map(_tool_errors, turns)),
             "forks": sum(_forks(turns)),
             "cut": any(turn.get("finish") == "length" for turn in turns),
-            "tokens": sum(len(turn.get("sampled_ids", ())) for turn in turns),
+            "tokens": sum(sampled for _, sampled in lengths),
             "tokens_in": sum(fed for fed, _ in counts),
             "tokens_out": sum(sampled for _, sampled in counts),
             "seconds": _number(sum(sum(turn.get("seconds", {}).values()) for turn in turns)),
-            "cost": _number(total_cost(map(_charged, turns, usages), price) if price or any(usages) else None),
+            "cost": _number(cost if price or any(usages) else None),
         }
 
 
@@ -197,11 +198,6 @@ def _forks(turns: list[Json]) -> list[bool]:
 
 def _usage(turn: Json) -> Json:
     return token_usage(turn["usage"]) if turn.get("usage") else {}
-
-
-def _charged(turn: Json, usage: Json) -> Turn:
-    """Return what the cost of a turn depends on."""
-    return Turn("", "", usage=usage, finish=turn.get("finish"), sampled_ids=list(turn.get("sampled_ids", ())))
 
 
 def _context(turn: Json) -> int:
