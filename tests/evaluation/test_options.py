@@ -40,6 +40,15 @@ def test_an_episode_over_its_token_budget_ends_as_with_a_full_context(limit, tur
     assert report.settings["token_limit"] == limit
 
 
+def test_the_token_budget_reads_the_usage_of_every_server():
+    class Claude(Spender):
+        def act(self, requests):
+            return [Reply("\\boxed{1}", usage={"input_tokens": 10, "output_tokens": 5}) for _ in requests]
+
+    report = evaluate(Claude(), GAME, limit=10, token_limit=1)
+    assert report[GAME].overflowed > 0 and report[GAME].tokens_in > 0
+
+
 def test_a_prompt_that_does_not_fit_the_context_of_a_model_ends_its_episode_only():
     class Local(Spender):
         chat, max_prompt_tokens = object(), 3
