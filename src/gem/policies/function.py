@@ -41,7 +41,8 @@ class FunctionPolicy(EndpointPolicy):
     """
 
     def __init__(self, function: Callable[..., Any], *, name: str | None = None) -> None:
-        super().__init__(cast(Endpoint, _FunctionClient(function, name or _name_of(function))))
+        name = name or str(getattr(function, "__qualname__", type(function).__qualname__))
+        super().__init__(cast(Endpoint, _FunctionClient(function, name)))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -109,10 +110,6 @@ class _FunctionClient:
 
 async def _awaited(said: Awaitable[Any]) -> Any:
     return await said
-
-
-def _name_of(function: Callable[..., Any]) -> str:
-    return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
 def _place(error: Exception) -> str:
