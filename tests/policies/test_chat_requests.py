@@ -202,6 +202,14 @@ def test_results_of_calls_in_the_text_have_the_role_asked_for():
     assert as_sent([user("a"), said(call(None)), tool("2")], "tool")[-1] == result("2", "call00000")
 
 
+@pytest.mark.parametrize(
+    ("name", "sent"), [("9lives", "_9lives"), ("-x", "_-x"), (5, "_5"), ("_a", "_a"), ("", "invalid")]
+)
+def test_the_name_of_a_function_begins_as_gemini_wants_it(name, sent):
+    messages = as_sent([{"role": "user", "content": "?"}, said(call(name=name)), {**result(), "tool_call_id": "c1"}])
+    assert messages[1]["tool_calls"][0]["function"]["name"] == sent
+
+
 def test_a_message_has_at_most_128_calls():
     calls = [call(f"c{number}") for number in range(5000)]
     sent = as_sent([user("a"), said(*calls), *(result("x", each["id"]) for each in calls), user("b")])

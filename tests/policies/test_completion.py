@@ -427,3 +427,44 @@ def test_a_malformed_completion_is_a_retryable_error(choice):
     with pytest.raises(RequestError) as raised:
         parse_completion(REQUEST, json.dumps({"choices": [choice]}).encode())
     assert raised.value.retryable
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"finish_reason": "error", "error": {"code": 502, "message": "Provider disconnected"}},  # OpenRouter
+        {"finish_reason": "abort"},  # vLLM, SGLang
+        {"finish_reason": "insufficient_system_resource"},  # DeepSeek
+    ],
+)
+def test_a_reply_that_the_server_broke_off_is_asked_for_again(choice):
+    broken = json.dumps({"choices": [{"message": {"content": "half"}, **choice}]})
+    with FakeEndpoint([Answer(body=broken), "4"]) as fake, Endpoint(fake.url, "m", backoff=0.0) as endpoint:
+        assert endpoint.complete([{"role": "user", "content": "2 + 2?"}]).text == "4"
+
+
+def test_a_malformed_call_that_a_gateway_reports_as_an_error_is_a_reply_of_the_model():
+    choice = {"message": {"content": ""}, "finish_reason": "error", "native_finish_reason": "MALFORMED_FUNCTION_CALL"}
+    assert parse_completion(REQUEST, json.dumps({"choices": [choice]}).encode()).text == ""
+
+
+@pytest.mark.parametrize("finish", ["content_filter: PROHIBITED_CONTENT", "SAFETY", "RECITATION"])
+def test_the_content_filter_of_gemini_is_one(finish):
+    body = json.dumps({"choices": [{"message": {"content": None}, "finish_reason": finish}]})
+    assert parse_completion(REQUEST, body.encode()).finish == "content_filter"
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        ({"code": 400, "message": "the prompt is too long"}, 400),
+        ({"message": "the prompt is too long"}, 400),
+        ({"code": "429", "message": "Rate limit exceeded"}, 429),
+        ({"code": 502, "message": "Provider returned error"}, 502),
+        ("Unexpected endpoint or method. Returning 200 anyway", 200),  # LM Studio
+    ],
+)
+def test_an_error_with_status_200_has_the_status_that_it_names(error, status):
+    with pytest.raises(RequestError) as caught:
+        parse_completion(REQUEST, json.dumps({"error": error}).encode())
+    assert (caught.value.status, caught.value.retryable) == (status, status != 400)

@@ -27,6 +27,12 @@ def test_the_words_of_a_provider_have_their_cause(row):
     assert cause_of(row) == row["cause"]
 
 
+def test_a_quota_per_day_is_no_limit_to_wait_for():
+    details = b'[{"quotaId": "GenerateRequestsPerDayPerProject"}, {"retryDelay": "26s"}]'
+    said = b'{"error": {"message": "You exceeded your current quota.", "details": ' + details + b"}}"
+    assert read_refusal(429, said).cause == "quota"
+
+
 def test_every_provider_of_the_table_has_a_row():
     named = {(name, cause) for cause, rows in WORDINGS.items() for names, _ in rows for name in names.split(", ")}
     tested = {(row["provider"], read_refusal(row["status"], json.dumps(row["body"]).encode()).cause) for row in ROWS}
@@ -40,6 +46,9 @@ def test_every_provider_of_the_table_has_a_row():
         (400, error("Invalid 'messages': array too long. Expected at most 2048 items, but got 3000.")),
         (400, error("'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.")),
         (400, error("Unsupported value: 'temperature' does not support 0.5 with this model.")),
+        (400, b'{"error": {"message": "Invalid prompt: messages do not match the schema", "code": "invalid_prompt"}}'),
+        (429, b'{"error": {"message": "You exceeded your current quota. Please retry in 32.4s."}}'),
+        (429, b'{"error": {"message": "You exceeded your current quota.", "details": [{"retryDelay": "26s"}]}}'),
         (400, error("`max_tokens` must be greater than `thinking.budget_tokens`.")),
         (403, b"<html><title>Attention Required!</title><h1>Sorry, you have been blocked</h1>"),
         (429, error("The server is currently overloaded with other requests.")),

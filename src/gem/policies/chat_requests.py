@@ -34,7 +34,8 @@ def as_sent(messages: Sequence[Mapping[str, Any]], tool_role: str = "user") -> l
     """Return a conversation as servers accept it. Valid messages stay as they are, except for images and reasoning.
 
     - Arguments of a call that are not a JSON object become the value of one, ``{"invalid": …}``.
-    - Other characters in a function's name than letters, digits, ``_`` and ``-`` become ``_``.
+    - Other characters in a function's name than letters, digits, ``_`` and ``-`` become ``_``, and ``_`` comes
+      before a first one that is neither a letter nor ``_``.
     - Ids that are missing, that other calls have, or with white space are replaced, in the call and in its result.
     - Results directly follow the message with their calls. A call without result becomes text in the content of its
       message. A result without call gets the role ``tool_role``.
@@ -129,8 +130,9 @@ def _call(call: Any, ids: set[str]) -> dict[str, Any]:
     if not isinstance(function, Mapping):
         function = {"arguments": json.dumps(call, ensure_ascii=False)}
     arguments = function.get("parameters") if function.get("arguments") is None else function["arguments"]
-    name = _NOT_IN_NAMES.sub("_", str(function.get("name") or "").strip())[:64]
-    sent = {"name": name or "invalid", "arguments": _arguments(arguments)}
+    name = _NOT_IN_NAMES.sub("_", str(function.get("name") or "invalid").strip())
+    name = (name if name[:1].isalpha() or name[:1] == "_" else f"_{name}")[:64]  # Gemini wants a letter first
+    sent = {"name": name, "arguments": _arguments(arguments)}
     return {"id": call_id, "type": "function", "function": sent} | {key: fields[key] for key in _KEPT if key in fields}
 
 

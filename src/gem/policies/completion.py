@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from gem._internal.http_client import HttpRequest, RequestError
+from gem._internal.http_client import RETRYABLE, HttpRequest, RequestError
 from gem._internal.inbound import FILE, LONGEST_INT, REPLY, finite, loads
 from gem.errors import BadInput
 from gem.parsing import code_blocks
+from gem.policies.refusals import read_refusal
 from gem.policies.usage import token_usage
 
 logger = logging.getLogger(__name__)
@@ -24,6 +25,11 @@ _TEXT, _THINKING = {"text", "output_text"}, {"thinking", "reasoning", "redacted_
 _VALUES = ("text", "thinking", "reasoning", "summary")  # fields of a part
 _TOKEN_ID = "token_id:"  # vLLM's prefix of tokens with return_tokens_as_token_ids
 _OTHER_FIELDS = "provider_specific_fields"  # where LiteLLM puts the fields of a choice or message that it does not know
+# finish_reason of a reply that the server broke off: OpenRouter; vLLM and SGLang; DeepSeek. OpenRouter has the first
+# one for malformed calls of Gemini as well, which are the model's.
+_BROKEN_OFF, _OF_THE_MODEL = {"error", "abort", "insufficient_system_resource"}, "MALFORMED_FUNCTION_CALL"
+# of content filters, also in the words of Gemini
+_FILTERED = re.compile(r"content_filter\b.*|safety|recitation|prohibited_content|blocklist|spii", re.IGNORECASE)
 _BOUNDS = FILE._replace(depth=REPLY.depth)  # with log-probabilities a long reply has millions of items
 _CLOSING_TAG = re.compile(r"\s*</([\w.-]+)>\s*")
 _CODE_FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*")
@@ -77,7 +83,10 @@ def parse_completion(request: HttpRequest, body: bytes) -> Completion:
     """
     text = body.decode("utf-8-sig", "replace")
     try:
-        completion = completion_of(loads(text, "the reply", _BOUNDS))
+        data = loads(text, "the reply", _BOUNDS)
+        if isinstance(data, Mapping) and data.get("error") and not data.get("choices"):
+            raise _error_in(data["error"], body, request.redact(text))
+        completion = completion_of(data)
         if request.failures:
             completion.usage["retries"] = dict(request.failures)
         return completion
@@ -90,12 +99,25 @@ def parse_completion(request: HttpRequest, body: bytes) -> Completion:
         raise RequestError(message, status=200) from None
 
 
+def _error_in(error: Any, body: bytes, text: str) -> RequestError:
+    """Return the error that a response with status 200 reports: at OpenRouter, its code is the status."""
+    code = str(error.get("code")) if isinstance(error, Mapping) else ""
+    status = int(code) if re.fullmatch("[45][0-9]{2}", code) else 400 if read_refusal(400, body).cause else 200
+    retryable = status == 200 or status in RETRYABLE or status >= 500
+    return RequestError(f"the reply is an error: {text[:300]}", retryable=retryable, status=status, body=body)
+
+
 class _Invalid(ValueError):
     pass
 
 
 def completion_of(data: Any) -> Completion:
-    """Read a response. Raises ValueError, TypeError, LookupError, AttributeError or OverflowError for other data."""
+    """Read a response.
+
+    Raises:
+        ValueError, TypeError, LookupError, AttributeError, OverflowError: for other data.
+        RequestError: for a reply that the server broke off.
+    """
     choice = data["choices"][0]
     message = choice["message"] if "message" in choice else {"content": choice["text"]}
     message = finite(message)  # the next request could not have other numbers
@@ -103,6 +125,10 @@ def completion_of(data: Any) -> Completion:
     calls, refusal, finish = message.get("tool_calls") or [], message.get("refusal"), choice.get("finish_reason")
     if not all(isinstance(value, str | None) for value in (finish, refusal)):
         raise TypeError
+    if finish in _BROKEN_OFF and choice.get("native_finish_reason") != _OF_THE_MODEL:
+        raise RequestError(f"the server broke off the reply: {finish} {str(choice.get('error') or '')[:300]}".strip())
+    if finish and _FILTERED.fullmatch(finish):
+        finish = "content_filter"
     model = data.get("model")
     tokens, logprobs = _logprobs(choice.get("logprobs") or {})
     places = (choice, message, *(place.get(_OTHER_FIELDS) for place in (choice, message)))

@@ -35,7 +35,7 @@ _CODES: dict[str, Cause] = {
     **dict.fromkeys(
         (
             *("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation", "data_inspection_failed"),
-            *("DataInspectionFailed", "contentFilter", "PROHIBITED_CONTENT", "invalid_prompt", "moderation_blocked"),
+            *("DataInspectionFailed", "contentFilter", "PROHIBITED_CONTENT", "moderation_blocked"),
             *("ContentPolicyViolationError", "sensitive_words_detected", "1301"),  # 1301: Zhipu
             *("InputTextSensitiveContentDetected", "OutputTextSensitiveContentDetected"),
         ),
@@ -61,6 +61,7 @@ WORDINGS: dict[Cause, list[tuple[str, str]]] = {
         ("Groq", r"max_(completion_)?tokens`? must be less than or equal to"),
         ("DashScope", r"range of max_(completion_)?tokens should be"),
         ("DeepSeek", r"valid range of max_tokens"),
+        ("PPIO", r"max_tokens .{0,40}must be between"),
         ("TGI", r"error: `max_new_tokens` must be <="),
     ],
     "total": [
@@ -90,6 +91,7 @@ WORDINGS: dict[Cause, list[tuple[str, str]]] = {
         ("DashScope", r"range of input length should be"),
         ("LM Studio", r"trying to keep the first \d+ tokens|initial prompt is greater than the context"),
         ("llama.cpp", r"exceeds? the available context size|context size (has been )?exceeded"),
+        ("GPUStack", r"tokens exceed n_ctx"),
         ("SGLang", r"longer than the model's context length"),
         ("TensorRT-LLM", r"sum of prompt length .{0,80}not exceed|prompt length \(\d+\) exceeds max"),
         ("Ollama", r"exceeded max context length|exceeds (maximum )?context length|context length exc"),
@@ -105,7 +107,7 @@ WORDINGS: dict[Cause, list[tuple[str, str]]] = {
     ],
     "content_filter": [
         ("Azure, LiteLLM", r"content management policy|content_?policy_?violation|content_filter"),
-        ("OpenAI", r"flagged as potentially violating|rejected as a result of our safety system"),
+        ("OpenAI", r"flagged as potentially violating|limited access to this content|result of our safety system"),
         ("Anthropic, Bedrock", r"blocked by (our )?content filter"),
         ("Bedrock", r"guardrail intervened|blocked by guardrail"),
         ("Gemini", r"prohibited_content|prompt was blocked|blocked due to safety"),
@@ -141,7 +143,9 @@ _LIMIT = re.compile(
     re.IGNORECASE,
 )
 _FIELDS = ("message", "detail", "msg", "error", "error_msg", "error_message", "raw")  # of an error, with its words
-_CODE_FIELDS = ("code", "type", "error_type", "error_code", "status", "reason")
+_CODE_FIELDS = ("code", "type", "error_type", "error_code", "status", "reason", "finish_reason")  # the last: Azure
+# A quota per minute, in the words of an account without credit: Gemini.
+_PASSES = re.compile(r"(?!.*perday).*(?:retrydelay|retry in \d)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -181,7 +185,10 @@ class Refusal:
             return "max_tokens"
         others = {number for number in numbers - {limit, max_tokens} if number - max_tokens not in numbers}
         total = 0 if max_tokens in numbers else max_tokens  # a message without max_tokens has the sum alone
-        prompt = min(others, default=0) - total if prompt_tokens is None else prompt_tokens
+        prompt, most = min(others, default=0) - total, max(others, default=0)
+        if most - max_tokens == sum(others) - most:  # OpenRouter counts text and tools apart
+            prompt = most - max_tokens
+        prompt = prompt if prompt_tokens is None else prompt_tokens
         return "context_overflow" if prompt >= limit else "total"
 
 
@@ -209,7 +216,7 @@ def read_refusal(status: int, body: bytes) -> Refusal:
         elif _TOO_LONG.match(message) and sum(number >= _COUNT for number in _numbers(message)) > 1:
             causes.append("context_overflow")
     cause = _most_exact(causes)
-    if not _may_be(status, cause):
+    if not _may_be(status, cause) or (status == 429 and cause == "quota" and _PASSES.match(text)):
         cause = None
     limit = _LIMIT.search(message)
     return Refusal(cause, message, int(limit[1]) if limit and len(limit[1]) < 10 else None)
