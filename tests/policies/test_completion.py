@@ -450,8 +450,15 @@ def test_a_malformed_call_that_a_gateway_reports_as_an_error_is_a_reply_of_the_m
 
 @pytest.mark.parametrize("finish", ["content_filter: PROHIBITED_CONTENT", "SAFETY", "RECITATION"])
 def test_the_content_filter_of_gemini_is_one(finish):
-    body = json.dumps({"choices": [{"message": {"content": None}, "finish_reason": finish}]})
-    assert parse_completion(REQUEST, body.encode()).finish == "content_filter"
+    for message in ({"message": {"content": None}}, {"message": None}, {}):
+        body = json.dumps({"choices": [{**message, "finish_reason": finish}]})
+        assert parse_completion(REQUEST, body.encode()).finish == "content_filter"
+
+
+def test_a_chunk_of_a_stream_is_no_empty_reply():
+    choice = {"delta": {"content": "4"}, "finish_reason": "stop"}
+    with pytest.raises(RequestError, match="not a completion"):
+        parse_completion(REQUEST, json.dumps({"choices": [choice]}).encode())
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,10 @@ def completion_of(data: Any) -> Completion:
         RequestError: for a reply that the server broke off.
     """
     choice = data["choices"][0]
-    message = choice["message"] if "message" in choice else {"content": choice["text"]}
+    message = choice.get("message")
+    if message is None:  # Gemini leaves out one without content
+        is_empty = isinstance(choice.get("finish_reason"), str) and not {"text", "delta"} & set(choice)
+        message = {} if is_empty else {"content": choice["text"]}
     message = finite(message)  # the next request could not have other numbers
     content, thinking = _text_and_thinking(message.get("content"))
     calls, refusal, finish = message.get("tool_calls") or [], message.get("refusal"), choice.get("finish_reason")
