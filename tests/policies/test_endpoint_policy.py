@@ -231,6 +231,28 @@ def test_a_content_filter_is_a_refusal_of_the_model_whatever_its_status(status):
     assert (reply.finish, reply.failure) == ("content_filter", None) and "usage guidelines" in str(reply.explanation)
 
 
+@pytest.mark.parametrize(
+    ("error", "text", "finish"),
+    [
+        (
+            {"message": "?", "code": "tool_use_failed", "failed_generation": "<function=add{bad"},
+            "<function=add{bad",
+            "stop",
+        ),
+        (
+            {"message": "Could not finish the message because max_tokens or model output limit was reached."},
+            "",
+            "length",
+        ),
+    ],
+)
+def test_a_reply_of_the_model_that_the_server_refuses_is_its_action(error, text, finish):
+    answer = Answer(status=400, body=json.dumps({"error": error}))
+    with FakeEndpoint([answer]) as fake, Endpoint(fake.url, "m") as endpoint:
+        (reply,) = EndpointPolicy(endpoint, max_tokens=50).act([request()])
+    assert (reply.text, reply.finish, reply.failure) == (text, finish, None)
+
+
 def test_a_server_that_is_not_there_is_an_error_of_the_first_request():
     with FakeEndpoint(["x"]) as fake:
         url = fake.url

@@ -352,6 +352,8 @@ class EndpointPolicy:
         if cause in ("context_overflow", "total"):
             self._learn(length, error.refusal.limit, most if cause == "total" else 0, str(error))
             return Reply("", finish="context_overflow", explanation=str(error))
+        if cause in ("cut", "malformed_call"):  # the model's own reply, which the server keeps
+            return Reply(error.refusal.written, finish="length" if cause == "cut" else "stop")
         if cause == "content_filter":
             return Reply("", finish="content_filter", explanation=str(error))
         if error.status == 422 and self.chat is not None and not self._answered:

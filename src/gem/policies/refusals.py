@@ -18,7 +18,10 @@ from gem.errors import BadInput
 
 # "total": prompt and max_tokens together exceed the context. "max_tokens": it is more than any reply may have.
 # "quota": the account has no credit. "size": one request exceeds a limit per minute, so that waiting does not help.
-Cause: TypeAlias = Literal["context_overflow", "content_filter", "total", "max_tokens", "quota", "size"]
+# "cut", "malformed_call": the model wrote until its limit, or a call that the server could not read, and got no reply.
+Cause: TypeAlias = Literal[
+    "context_overflow", "content_filter", "total", "max_tokens", "quota", "size", "cut", "malformed_call"
+]
 
 MAX_BODY, MAX_MESSAGE = 1 << 18, 4_000  # bytes that are read, and characters of their messages that are searched
 _SENT = re.compile(r"""input_value=|["']input["']:""")  # what follows repeats the request, with the model's words
@@ -44,11 +47,14 @@ _CODES: dict[str, Cause] = {
     **dict.fromkeys(
         ("insufficient_quota", "exceeded_current_quota_error", "billing_hard_limit_reached", "1113"), "quota"
     ),
+    "tool_use_failed": "malformed_call",
 }
 
 # Cause → providers and their words. Servers that run the same engine share a row. Throttling mentions tokens as well,
 # so that limits per minute come first.
 WORDINGS: dict[Cause, list[tuple[str, str]]] = {
+    "cut": [("OpenAI", r"could not finish the message because max_tokens")],
+    "malformed_call": [("Groq", r"failed to call a function\. please adjust")],
     "size": [
         ("OpenAI, Groq", r"request too large for .{0,200}tokens per (min|day)"),
     ],
@@ -156,11 +162,13 @@ class Refusal:
         cause: None if it is unknown.
         message: the words of the error.
         limit: the limit of tokens that the message names; None if it names none.
+        written: the call that the server could not read; empty if it does not say.
     """
 
     cause: Cause | None
     message: str
     limit: int | None = None
+    written: str = ""
 
     def resolve(self, prompt_tokens: int | None, max_tokens: int | None) -> Cause | None:
         """Return the cause in view of the numbers in the message.
@@ -219,7 +227,8 @@ def read_refusal(status: int, body: bytes) -> Refusal:
     if not _may_be(status, cause) or (status == 429 and cause == "quota" and _PASSES.match(text)):
         cause = None
     limit = _LIMIT.search(message)
-    return Refusal(cause, message, int(limit[1]) if limit and len(limit[1]) < 10 else None)
+    written = next((value for name, value in found if name == "failed_generation"), "")
+    return Refusal(cause, message, int(limit[1]) if limit and len(limit[1]) < 10 else None, written)
 
 
 def _most_exact(causes: list[Cause]) -> Cause | None:
