@@ -59,6 +59,7 @@ WORDINGS: dict[Cause, list[tuple[str, str]]] = {
         ("OpenAI, Groq", r"request too large for .{0,200}tokens per (min|day)"),
     ],
     "quota": [
+        ("Anthropic", r"credit balance is too low"),
         ("OpenAI, Moonshot", r"exceeded your current quota|exceeded current quota|insufficient (balance|credit)"),
     ],
     "max_tokens": [
@@ -135,7 +136,7 @@ _TOO_MANY = re.compile(
     rf"max(?:imum)?[ _](?:(?:completion|output|new)[ _])?tokens\b.{{0,60}}(?:{_BELOW})", re.IGNORECASE
 )
 _TOO_LONG = re.compile(
-    r"(?!.*\bdeadline\b)"  # "context deadline exceeded" is a timeout
+    r"(?!.*\b(?:deadline|out of memory)\b)"  # "context deadline exceeded" is a timeout
     r"(?=.*(?:\b|_)(?:tokens?|context[ _](?:length|window|size|limit))(?:\b|_))"
     r"(?=.*\b(?:prompt|inputs?|messages|conversation|context)(?:\b|_))"
     rf".*(?:\b(?:{_BELOW}|(?:longer|greater|larger) than|over the|beyond|maximum supported)\b)",
