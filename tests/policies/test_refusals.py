@@ -30,7 +30,7 @@ def test_the_words_of_a_provider_have_their_cause(row):
 def test_a_quota_per_day_is_no_limit_to_wait_for():
     details = b'[{"quotaId": "GenerateRequestsPerDayPerProject"}, {"retryDelay": "26s"}]'
     said = b'{"error": {"message": "You exceeded your current quota.", "details": ' + details + b"}}"
-    assert read_refusal(429, said).cause == "quota"
+    assert read_refusal(429, said).cause == "access"
 
 
 def test_every_provider_of_the_table_has_a_row():

@@ -54,7 +54,7 @@ Prompt: TypeAlias = Sequence[Mapping[str, Any]] | Sequence[int]  # messages, or 
 
 
 class AccessRefused(EndpointError):
-    """The endpoint refused with status 401 to 405, redirects, or has no credit: its key, URL or model is wrong."""
+    """The endpoint refused with status 401 to 405, redirects, or has no such model or no credit for the account."""
 
 
 class Unreachable(EndpointError):
@@ -187,7 +187,7 @@ class Endpoint(HttpClient):
         times = f"; {attempts} attempts" if attempts > 1 else ""
         text = f"{self.model!r} at {request.url}: {error}{times}"
         refusal = read_refusal(error.status, error.body) if error.status >= 400 else UNKNOWN
-        if refusal.cause == "quota":
+        if refusal.cause == "access":
             return AccessRefused(text)
         if refusal.cause is not None:
             return RequestRefused(text, status=error.status, refusal=refusal)

@@ -17,10 +17,11 @@ from gem._internal.inbound import REPLY, loads
 from gem.errors import BadInput
 
 # "total": prompt and max_tokens together exceed the context. "max_tokens": it is more than any reply may have.
-# "quota": the account has no credit. "size": one request exceeds a limit per minute, so that waiting does not help.
+# "access": the account has no credit, or the server no such model. "size": one request exceeds a limit per minute, so
+# that waiting does not help.
 # "cut", "malformed_call": the model wrote until its limit, or a call that the server could not read, and got no reply.
 Cause: TypeAlias = Literal[
-    "context_overflow", "content_filter", "total", "max_tokens", "quota", "size", "cut", "malformed_call"
+    "context_overflow", "content_filter", "total", "max_tokens", "access", "size", "cut", "malformed_call"
 ]
 
 MAX_BODY, MAX_MESSAGE = 1 << 18, 4_000  # bytes that are read, and characters of their messages that are searched
@@ -45,7 +46,7 @@ _CODES: dict[str, Cause] = {
         "content_filter",
     ),
     **dict.fromkeys(
-        ("insufficient_quota", "exceeded_current_quota_error", "billing_hard_limit_reached", "1113"), "quota"
+        ("insufficient_quota", "exceeded_current_quota_error", "billing_hard_limit_reached", "1113"), "access"
     ),
     "tool_use_failed": "malformed_call",
 }
@@ -58,7 +59,9 @@ WORDINGS: dict[Cause, list[tuple[str, str]]] = {
     "size": [
         ("OpenAI, Groq", r"request too large for .{0,200}tokens per (min|day)"),
     ],
-    "quota": [
+    "access": [
+        ("LiteLLM", r"invalid model name passed in model"),
+        ("OpenRouter, Bedrock", r"is not a valid model id|model identifier is invalid"),
         ("Anthropic", r"credit balance is too low"),
         ("OpenAI, Moonshot", r"exceeded your current quota|exceeded current quota|insufficient (balance|credit)"),
     ],
@@ -70,6 +73,7 @@ WORDINGS: dict[Cause, list[tuple[str, str]]] = {
         ("DeepSeek", r"valid range of max_tokens"),
         ("PPIO", r"max_tokens .{0,40}must be between"),
         ("TGI", r"error: `max_new_tokens` must be <="),
+        ("vLLM", r"max_tokens=\d+ cannot be greater than max_model_len"),
     ],
     "total": [
         ("vLLM", r"max_(completion_)?tokens' is too large: .{0,80}context length"),
@@ -225,7 +229,7 @@ def read_refusal(status: int, body: bytes) -> Refusal:
         elif _TOO_LONG.match(message) and sum(number >= _COUNT for number in _numbers(message)) > 1:
             causes.append("context_overflow")
     cause = _most_exact(causes)
-    if not _may_be(status, cause) or (status == 429 and cause == "quota" and _PASSES.match(text)):
+    if not _may_be(status, cause) or (status == 429 and cause == "access" and _PASSES.match(text)):
         cause = None
     limit = _LIMIT.search(message)
     written = next((value for name, value in found if name == "failed_generation"), "")
@@ -241,10 +245,10 @@ def _most_exact(causes: list[Cause]) -> Cause | None:
 def _may_be(status: int, cause: Cause | None) -> bool:
     """Return whether a status can have a cause: limits per minute mention tokens, and refused keys mention content."""
     if status == 429:
-        return cause in ("quota", "size")
+        return cause in ("access", "size")
     if status in (401, 402, 404):
-        return cause == "quota"
-    return status != 403 or cause in ("quota", "content_filter")
+        return cause == "access"
+    return status != 403 or cause in ("access", "content_filter")
 
 
 def _strings(data: Any, name: str) -> Iterator[tuple[str, str]]:
