@@ -61,7 +61,12 @@ def transformers_serve(folder: Path) -> Iterator[ModelServer]:
     port = free_port()
     command = [SERVERS / "transformers" / "bin" / "transformers", "serve", MODEL, "--dtype", "float32"]
     command += ["--host", "127.0.0.1", "--port", port]
-    with running(command, f"http://127.0.0.1:{port}/health", folder / "transformers.log", {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}):
+    with running(
+        command,
+        f"http://127.0.0.1:{port}/health",
+        folder / "transformers.log",
+        {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+    ):
         yield ModelServer(f"http://127.0.0.1:{port}/v1", str(MODEL))
 
 
