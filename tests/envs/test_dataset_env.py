@@ -107,20 +107,20 @@ def test_permutations_are_uniform():
 def test_a_right_answer_solves_the_task_and_a_wrong_one_loses_it():
     env = Sums(dataset=rows(5))
     env.reset(seed=0, idx=2)
-    assert env.step("102") == Step(
-        "Judged.", 1.0, True, False, {"idx": 2, "correct": True, "off_by": 0, "stop_reason": "solved"}
-    )
+    said = {"idx": 2, "explanation": "Judged."}
+    solved = {**said, "correct": True, "off_by": 0, "stop_reason": "solved"}
+    assert env.step("102") == Step("Judged.", 1.0, True, False, solved)
     env.reset(idx=2)
-    assert env.step("103") == Step(
-        "Judged.", 0.0, True, False, {"idx": 2, "correct": False, "off_by": 1, "stop_reason": "lost"}
-    )
+    lost = {**said, "correct": False, "off_by": 1, "stop_reason": "lost"}
+    assert env.step("103") == Step("Judged.", 0.0, True, False, lost)
 
 
 def test_an_unparsable_answer_is_penalized_and_the_format_is_repeated():
     env = Sums(dataset=rows(5))
     env.reset(seed=0, idx=2)
-    info = {"idx": 2, "correct": False, "invalid": "no_answer", "stop_reason": "format"}
-    assert env.step("?") == Step("No answer found; write a number.", -0.1, True, False, info)
+    said = "No answer found; write a number."
+    info = {"idx": 2, "correct": False, "invalid": "no_answer", "stop_reason": "format", "explanation": said}
+    assert env.step("?") == Step(said, -0.1, True, False, info)
 
 
 def test_a_task_accepts_one_answer():

@@ -85,7 +85,13 @@ def wrong_at(*wrong: str) -> Callable[[str], Result]:
 def test_a_program_that_passes_every_test_gets_reward_one():
     verdict = CodeGrader().grade("x", numbered(3), FakeSandbox(right))
     assert verdict == Grade(
-        reward=1.0, correct=True, reason="3 tests: 3 passed.", details={"tests": ["passed", "passed", "passed"]}
+        reward=1.0,
+        correct=True,
+        reason="3 tests: 3 passed.",
+        details={
+            "tests": ["passed", "passed", "passed"],
+            "checks": [{"name": f"test {k}", "passed": True, "detail": "passed"} for k in (1, 2, 3)],
+        },
     )
 
 
@@ -101,7 +107,7 @@ def test_a_program_that_passes_every_test_gets_reward_one():
 )
 def test_a_failed_run_fails_its_test_even_with_the_correct_output(result):
     verdict = CodeGrader().grade("x", numbered(1), FakeSandbox(lambda _: result))
-    assert (verdict.reward, verdict.correct, verdict.details) == (0.0, False, {"tests": [str(result.status)]})
+    assert (verdict.reward, verdict.correct, verdict.details["tests"]) == (0.0, False, [str(result.status)])
 
 
 def test_a_call_is_graded_by_its_return_value_not_by_its_output():
@@ -283,7 +289,7 @@ def code(number: int) -> Callable[[str], Result]:
 def test_a_checker_decides_and_gets_the_input_the_output_and_the_answer_in_a_run_of_its_own():
     for exit_code, statuses in ((0, ["passed"]), (1, ["wrong"]), (2, ["wrong"]), (4, ["wrong"]), (8, ["wrong"])):
         sandbox = CheckingSandbox(lambda _: printed("out"), code(exit_code))
-        assert CodeGrader().grade("x", checked(), sandbox).details == {"tests": statuses}
+        assert CodeGrader().grade("x", checked(), sandbox).details["tests"] == statuses
         files = {"checker.py": FUNCTION, "input.txt": "in", "output.txt": "out", "answer.txt": "answer"}
         assert sandbox.files == [files] and "answer" not in repr(sandbox.asked)
 
@@ -328,7 +334,7 @@ def test_a_failed_run_or_a_part_of_an_output_does_not_reach_a_checker():
         (Result(status=OK, exit_code=0, stdout="a [...] z", truncated=True), "output_limit"),
     ):
         sandbox = CheckingSandbox(lambda _, result=result: result, code(0))
-        assert CodeGrader().grade("x", checked(), sandbox).details == {"tests": [status]} and sandbox.files == []
+        assert CodeGrader().grade("x", checked(), sandbox).details["tests"] == [status] and sandbox.files == []
 
 
 def test_a_checker_has_more_time_than_a_program_with_a_short_limit():
