@@ -42,7 +42,7 @@ ORACLE_SEEDS = {
 }
 ENOUGH = 400  # games above which a win rate is printed without its interval
 MOST_RANDOM = 0.25  # of the oracle's mean: limit of the mean of random legal play in the episodes that it does not win
-STORED = Path(__file__).parent.parent / "src" / "gem" / "envs" / "game_env" / "data" / "baselines.json"
+STORED = Path(__file__).parent.parent / "src" / "gem" / "envs" / "games" / "data" / "baselines.json"
 
 
 def main() -> int:

@@ -1,4 +1,5 @@
-"""Write the generated pages: docs/reference (command line, public API, environments), docs/compatibility.md, README.md.
+"""Write the generated pages: docs/reference (command line, public API, environments, scores), docs/compatibility.md,
+README.md, and the scores that `gem info` prints.
 
 python scripts/docs.py           write them
 python scripts/docs.py --check   fail when one is stale
@@ -7,17 +8,21 @@ python scripts/docs.py --check   fail when one is stale
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import runpy
 import sys
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from front_door import readme
 from gem.cli import COMMANDS, help_text
 from gem.cli.info import about
 from gem.evaluation.columns import COLUMNS
+from gem.evaluation.exchange.reference import ReferenceScore
 from gem.registry import EnvSpec, list_envs
 from public_api import PUBLIC, Definition, definitions, docstring, enum_members, field_helps, methods, signature
 
@@ -244,11 +249,73 @@ def table(head: list[str], rows: Iterable[Iterable[str]]) -> str:
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
+SCORES = """\
+# Scores
+
+<!-- Written by scripts/docs.py from benchmarks/results/scores.jsonl. -->
+
+What the oracle, a random player and a small public model reach in each environment that needs no download, with 95 %
+intervals, as `gem eval --env ID --policy oracle --limit 100` prints them. `gem info ID` shows those of one
+environment, and `gem eval` names them beside a new score. An oracle may see what a player does not: it says what is
+possible. The random player takes legal actions; where a reply is free text, it solves next to nothing.
+
+The model is SmolLM2-135M-Instruct (`scripts/fetch-smollm2`), sampled greedily with at most 64 tokens per reply, on at
+most 50 tasks of one environment per family; not in all families. It is too small to follow most formats, and shows
+where a score of zero is ordinary.
+
+**Your model here.** `gem eval export RUN --leaderboard` writes one line of JSON per run, with the versions of the
+environments and graders, and hashes of the tasks and the records. Add it with `python benchmarks/scores.py --add
+FILE`, run `make docs`, and open a pull request.
+"""
+
+
+def scores() -> str:
+    """The scores of players that need no download, and of models whose rows are kept, by family."""
+    families: dict[str, list[str]] = {}
+    for env_id in reference():
+        families.setdefault(env_id.partition(":")[0], []).append(env_id)
+    return SCORES + "".join(map(scores_of_family, *zip(*families.items(), strict=True)))
+
+
+def scores_of_family(family: str, ids: list[str]) -> str:
+    lines = [
+        [f"`{env_id}`", one.player, str(one.score), str(one.solved), f"{one.turns:.1f}", str(one.episodes)]
+        for env_id in ids
+        for one in map(ReferenceScore.read, reference()[env_id])
+    ]
+    return f"\n## {family}\n\n" + table(["environment", "player", "score", "solved", "turns", "episodes"], lines)
+
+
+@cache
+def reference() -> dict[str, list[dict[str, Any]]]:
+    """The scores of each environment, those of the players before those of the models."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    rows = [json.loads(line) for line in (ROOT / "benchmarks" / "results" / "scores.jsonl").read_text().splitlines()]
+    for row in sorted(rows, key=lambda row: ("oracle", "random", row["model"]).index(row["model"])):
+        for env in row["envs"]:
+            if env["name"] == env["id"]:  # with its own arguments and without wrappers
+                means = {key: {**env[key], **rounded(env[key])} for key in ("score", "solved")}
+                score = {"player": row["model"], **means, "turns": round(env["turns"], 2), "episodes": env["done"]}
+                found.setdefault(env["id"], []).append(score)
+    return dict(sorted(found.items()))
+
+
+def rounded(estimate: dict[str, Any]) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in estimate.items() if isinstance(value, float)}
+
+
+def stored_scores() -> str:
+    lines = [f"{json.dumps(env_id)}: {json.dumps(scores)}" for env_id, scores in reference().items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": command_line,
     "columns.md": columns,
     "api.md": public_names,
     "environments.md": environments,
+    "scores.md": scores,
+    "../../src/gem/evaluation/data/scores.json": stored_scores,
     "../compatibility.md": compatibility,
     "../../README.md": readme,
 }

@@ -449,7 +449,12 @@ READ_HERE = {
     **dict.fromkeys(
         (
             *("gem.envs.computers.mcpmark.checkout", "gem.envs.computers.mcpmark.mcpmark_env"),
-            *("gem.envs.computers.swe.repository", "gem.envs.games.baselines", "gem.envs.table.players"),
+            *(
+                "gem.envs.computers.swe.repository",
+                "gem.envs.games.baselines",
+                "gem.evaluation.exchange.reference",
+                "gem.envs.table.players",
+            ),
             *("gem.envs.web.webshop.players", "gem.envs.web.webshop.vocabulary"),
         ),
         "files of this package",

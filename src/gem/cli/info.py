@@ -25,6 +25,8 @@ from gem.cli.play import Game, shown
 from gem.core import Optimum
 from gem.datasets import MissingData
 from gem.errors import install_command
+from gem.evaluation.exchange.reference import ReferenceScore, reference_scores
+from gem.evaluation.report import plain_data
 from gem.policies import oracle
 from gem.registry import ENV_REGISTRY, EnvSpec, describe_parameters, make, resolve
 
@@ -56,7 +58,9 @@ def run(config: Config) -> int:
         game, optimum, instances = Game(env, SAMPLE_SEED), env.optimum(), env.instances()
         if config.json:
             best = None if optimum is None else optimum._asdict()
-            facts = {"optimum": best, "instances": instances, "sample": _sample_record(spec, game)}
+            scores = [] if config.env_kwargs else plain_data(reference_scores(spec.id))
+            facts = {"optimum": best, "instances": instances, "reference_scores": scores}
+            facts["sample"] = _sample_record(spec, game)
             print_json({**_record(spec, config.env_kwargs), **facts})
         else:
             _print_facts(spec, config.env_kwargs, summary_rows(spec, optimum, _count(instances)))
@@ -72,6 +76,12 @@ def _print_facts(spec: EnvSpec, given: Mapping[str, Any], summary: list[tuple[st
     if spec.stored_scores is not None and not given:
         rows = resolve(spec.stored_scores)(spec.id)
         _say("\n".join(["\nMeasured scores", *table([(f"  {player}", score) for player, score in rows])]))
+    if not given and (scores := reference_scores(spec.id)):
+        _say("\n".join(["\nReference scores, with 95 % intervals", *table([*map(_reference_row, scores)])]))
+
+
+def _reference_row(one: ReferenceScore) -> tuple[str, str]:
+    return f"  {one.player}", f"score {one.score}, solved {one.solved}, {one.turns:.1f} turns, {one.episodes} episodes"
 
 
 def _say(text: str) -> None:
