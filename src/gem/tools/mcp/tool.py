@@ -134,8 +134,8 @@ class MCPTool(BaseTool):
             )
         if shared and fresh_per_episode:
             raise BadValue("fresh_per_episode opens sessions per episode and cannot be combined with shared")
-        require("mcp", extra="mcp")
         self.servers = read_servers(config)
+        require("mcp", extra="mcp")
         self.concurrent = shared
         self._shared, self._fresh, self._prefix = shared, fresh_per_episode, prefix
         self._options = ClientOptions(
