@@ -293,7 +293,7 @@ def reference() -> dict[str, list[dict[str, Any]]]:
     rows = [json.loads(line) for line in (ROOT / "benchmarks" / "results" / "scores.jsonl").read_text().splitlines()]
     for row in sorted(rows, key=lambda row: ("oracle", "random", row["model"]).index(row["model"])):
         for env in row["envs"]:
-            if env["name"] == env["id"]:  # with its own arguments and without wrappers
+            if env["name"] == env["id"] and not env["kwargs"]:  # as registered, without wrappers
                 means = {key: {**env[key], **rounded(env[key])} for key in ("score", "solved")}
                 score = {"player": row["model"], **means, "turns": round(env["turns"], 2), "episodes": env["done"]}
                 found.setdefault(env["id"], []).append(score)

@@ -7,7 +7,8 @@ import pytest
 
 import gem
 from gem.cli import main
-from gem.evaluation.exchange.reference import reference_note, reference_scores
+from gem.evaluation import EvalEnv
+from gem.evaluation.exchange.reference import reference_notes, reference_scores
 from gem.registry import ENV_REGISTRY
 
 STORED = json.loads(files("gem.evaluation").joinpath("data/scores.json").read_text())
@@ -53,6 +54,12 @@ def test_gem_info_and_gem_eval_show_them(capsys, tmp_path):
     assert "solved 1.000 [0.963, 1.000], 1.0 turns, 100 episodes" in capsys.readouterr().out
     evaluation = ["--policy", "constant:no", "--env", "qa:Facts", "--limit", "2", "--out", str(tmp_path / "e")]
     assert main(["eval", *evaluation]) == 0
-    assert str(reference_note("qa:Facts")) in capsys.readouterr().out
-    assert reference_note("qa:Facts").startswith("qa:Facts: solved by others: oracle 1.000, random 0.000")
-    assert reference_note("harbor:PATH") is None
+    assert "qa:Facts: solved by others: oracle 1.000, random 0.000" in capsys.readouterr().out
+
+
+def test_they_are_named_only_beside_the_environment_as_it_is_registered():
+    game = "game:GuessTheNumber-v0-easy"
+    changed = [EvalEnv(id=game, kwargs={"max_turns": 9}), EvalEnv(id="qa:Facts", wrappers="concat")]
+    assert reference_notes(gem.evaluate("constant:no", game, limit=2)) != []
+    for env in changed:
+        assert reference_notes(gem.evaluate("constant:no", env, limit=2)) == []

@@ -72,6 +72,12 @@ def test_each_rollout_of_each_task_is_played_exactly_once(concurrency, tmp_path)
     assert scores.pass_at[3].value == 1.0 and scores.pass_hat[3].value == 0.0
 
 
+def test_a_policy_may_have_an_attribute_of_its_own_that_is_called_backend():
+    policy = Scripted(lambda episode, attempt: "yes")
+    policy.backend = "vllm"
+    assert evaluate(policy, "test:Coin", limit=2).backend == {}
+
+
 def test_the_oracle_solves_and_random_play_mostly_does_not():
     assert evaluate("oracle", GAME, limit=10)[GAME].solved.value == 1.0
     assert evaluate("random", GAME, limit=10)[GAME].solved.value < 1.0

@@ -60,6 +60,7 @@ def test_every_provider_of_the_table_has_a_row():
         (401, error("Incorrect API key provided: the prompt is too long.")),
         (500, error("Internal server error")),
         (500, error("rpc error: context deadline exceeded after 30000 ms with 4096 tokens of the prompt")),
+        (500, error("worker failed: the prompt of 4096 tokens exceeds a buffer of 2048 tokens")),
         (500, error("CUDA out of memory for an input of 4096 tokens: 2048 MiB is too large")),
         (400, b""),
         (400, b"\xff" + b"{" * 1000),

@@ -151,7 +151,8 @@ def evaluate(
         run = EvalRun(plan, rollouts, settings, out, folder, progress, spending, logged)
         if folder is not None and resume:
             run.restore(folder.finished(), folder.failures())
-        return run.finish(concurrency, timeout, retries, backoff, getattr(player, "backend", dict))
+        backend = getattr(player, "backend", None)
+        return run.finish(concurrency, timeout, retries, backoff, backend if callable(backend) else dict)
 
 
 class EvalRun:

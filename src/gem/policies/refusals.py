@@ -140,7 +140,6 @@ _TOO_MANY = re.compile(
     rf"max(?:imum)?[ _](?:(?:completion|output|new)[ _])?tokens\b.{{0,60}}(?:{_BELOW})", re.IGNORECASE
 )
 _TOO_LONG = re.compile(
-    r"(?!.*\b(?:deadline|out of memory)\b)"  # "context deadline exceeded" is a timeout
     r"(?=.*(?:\b|_)(?:tokens?|context[ _](?:length|window|size|limit))(?:\b|_))"
     r"(?=.*\b(?:prompt|inputs?|messages|conversation|context)(?:\b|_))"
     rf".*(?:\b(?:{_BELOW}|(?:longer|greater|larger) than|over the|beyond|maximum supported)\b)",
@@ -223,7 +222,7 @@ def read_refusal(status: int, body: bytes) -> Refusal:
     message = re.sub(r"(?<=\d)[,_](?=\d{3}\b)", "", " ".join(_SENT.split(said)[0].split())[:MAX_MESSAGE])
     causes = [_CODES[value] for name, value in found if name in _CODE_FIELDS and value in _CODES]
     causes += [cause for cause, pattern in _WORDINGS if pattern.search(message)]
-    if not causes and status in (400, 413, 422, 500):
+    if not causes and status in (400, 413, 422):  # what a 500 means is not guessed: an outage would get a score
         if _TOO_MANY.search(message):
             causes.append("max_tokens")
         elif _TOO_LONG.match(message) and sum(number >= _COUNT for number in _numbers(message)) > 1:

@@ -63,7 +63,7 @@ from gem.cli.flags import flag
 from gem.cli.output import print_json, resumable
 from gem.errors import BadValue, EndpointError, MissingDependency, did_you_mean
 from gem.evaluation import EvalEnv, EvalReport, evaluate, load_suite
-from gem.evaluation.exchange.reference import reference_note
+from gem.evaluation.exchange.reference import reference_notes
 from gem.evaluation.logs.run_log import LogKind
 from gem.evaluation.metrics import tasks_needed
 from gem.evaluation.plot import draw_scores
@@ -173,10 +173,7 @@ def run(config: Config) -> int:
             print_json(report.to_json())
         else:
             console.print(report_table(report))
-            known = (
-                reference_note(env.id) for env in report.envs if env.name == env.id
-            )  # as registered, without wrappers
-            notes = [*report.notes(), *filter(None, known), *as_recorded(settings, out)]
+            notes = [*report.notes(), *reference_notes(report), *as_recorded(settings, out)]
             for line in [*notes, f"Records and report: {shlex.quote(out)}"]:
                 console.print(line, soft_wrap=True, markup=False)
     if report.failed_share > MAX_FAILED_SHARE and not config.allow_failures:

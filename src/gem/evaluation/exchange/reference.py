@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from gem.evaluation.metrics import Estimate
+from gem.evaluation.report import EvalReport
 
 
 class ReferenceScore(NamedTuple):
@@ -43,10 +44,14 @@ def reference_scores(env_id: str) -> list[ReferenceScore]:
     return [ReferenceScore.read(data) for data in _measured().get(env_id, ())]
 
 
-def reference_note(env_id: str) -> str | None:
-    """Return a line on what others solve in an environment; None if nothing is known."""
-    found = [f"{one.player} {one.solved.value:.3f}" for one in reference_scores(env_id)]
-    return f"{env_id}: solved by others: {', '.join(found)} (gem info {env_id})" if found else None
+def reference_notes(report: EvalReport) -> list[str]:
+    """Return a line on what others solve in each environment that was played as it is registered, without wrappers."""
+    notes = []
+    for env, planned in zip(report.envs, report.settings["envs"], strict=True):
+        found = [f"{one.player} {one.solved.value:.3f}" for one in reference_scores(env.id)]
+        if found and env.name == env.id and not planned["kwargs"]:
+            notes.append(f"{env.id}: solved by others: {', '.join(found)} (gem info {env.id})")
+    return notes
 
 
 @cache
